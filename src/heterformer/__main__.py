@@ -1,0 +1,5 @@
+"""``python -m heterformer`` is the command line too, for torchrun and the like."""
+
+from heterformer.cli import main
+
+main()

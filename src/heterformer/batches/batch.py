@@ -1,0 +1,82 @@
+"""What a model is given: distinct texts as packed tokens, and a ragged neighbourhood per edge type."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+
+from heterformer.network.schema import EdgeType, NodeType
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Token ids of several texts laid end to end; text ``u`` is ``tokens[offsets[u]:offsets[u + 1]]``."""
+
+    tokens: Tensor  # (T,) int64
+    offsets: Tensor  # (U + 1,) int64
+
+    def __len__(self) -> int:
+        return self.offsets.numel() - 1
+
+    @property
+    def lengths(self) -> Tensor:
+        return self.offsets[1:] - self.offsets[:-1]  # (U,)
+
+    def first(self, count: int) -> Texts:
+        """The first ``count`` texts, without a copy."""
+        offsets = self.offsets[: count + 1]
+        return Texts(self.tokens[: int(offsets[-1])], offsets)
+
+    def select(self, index: Tensor) -> Texts:
+        """The texts at ``index``, in that order."""
+        lengths = self.lengths[index]
+        offsets = torch.zeros(index.numel() + 1, dtype=torch.int64, device=index.device)
+        torch.cumsum(lengths, 0, out=offsets[1:])
+        within = torch.arange(int(offsets[-1]), device=index.device) - offsets[:-1].repeat_interleave(lengths)
+        return Texts(self.tokens[self.offsets[index].repeat_interleave(lengths) + within], offsets)
+
+
+@dataclass(frozen=True)
+class Neighbors:
+    """The sampled edges of one edge type: edge ``e`` gives node ``node[e]`` to centre ``center[e]``."""
+
+    center: Tensor  # (E,) int64, a position in Batch.centers, ascending
+    node: Tensor  # (E,) int64, a position in Batch.texts or, of a textless type, in Batch.textless[type]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Centre nodes with their neighbourhoods. A text that occurs several times in it is stored once.
+
+    Texts that serve as somebody's neighbour come first: a model needs the states of
+    ``texts.first(neighbor_texts)`` and no others. For pairs, the first half of ``centers``
+    holds the queries and the second half their keys, in the same order.
+    """
+
+    texts: Texts
+    neighbor_texts: int
+    centers: Tensor  # (B,) int64, positions in texts
+    neighbors: dict[EdgeType, Neighbors]
+    textless: dict[NodeType, Tensor]  # distinct row numbers of each textless type met, (n_type,) int64
+    false_negatives: Tensor | None = (
+        None  # (P, P) bool: key j, though not query i's own, is its true neighbour
+    )
+
+    def to(self, device: torch.device | str) -> Batch:
+        """The same batch on ``device``."""
+        return replace(self, **{f.name: _moved(getattr(self, f.name), device) for f in fields(self)})
+
+
+def _moved(value: T, device: torch.device | str) -> Any:
+    if isinstance(value, Tensor):
+        return value.to(device, non_blocking=True)
+    if isinstance(value, dict):
+        return {k: _moved(v, device) for k, v in value.items()}
+    if isinstance(value, (Texts, Neighbors)):
+        return type(value)(*(_moved(getattr(value, f.name), device) for f in fields(value)))
+    return value

@@ -1,0 +1,63 @@
+"""The order in which training and evaluation meet their pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heterformer.batches.batch import Batch
+from heterformer.batches.batcher import Batcher
+from heterformer.batches.randomness import stream_key
+from heterformer.network.split import Pairs
+
+TRAINING, EVALUATION = 1, 2  # purposes: their random streams have nothing in common
+
+
+class TrainingBatches:
+    """Pairs in an order that is new each epoch, with neighbours that are new each step.
+
+    A batch is a function of (seed, epoch, step): a run that resumes sees what it would have seen.
+    """
+
+    def __init__(
+        self, batcher: Batcher, pairs: Pairs, batch_size: int, seed: int, false_negatives: bool = True
+    ) -> None:
+        self.batcher, self.pairs = batcher, pairs
+        self.batch_size, self.seed = batch_size, seed
+        self.false_negatives = false_negatives
+        self._order: tuple[int, NDArray[np.int64]] = (-1, np.empty(0, dtype=np.int64))
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """A last batch of a single pair would have no negatives and is left out."""
+        full, rest = divmod(len(self.pairs), self.batch_size)
+        return full + (rest > 1)
+
+    def batch(self, epoch: int, step: int) -> Batch:
+        chosen = self._ordered(epoch)[step * self.batch_size : (step + 1) * self.batch_size]
+        key = stream_key(TRAINING, self.seed, epoch, step)
+        return self.batcher.pairs(self.pairs[chosen], key, false_negatives=self.false_negatives)
+
+    def epoch(self, epoch: int, first_step: int = 0) -> Iterator[Batch]:
+        """The batches of one epoch, from ``first_step`` on."""
+        for step in range(first_step, self.steps_per_epoch):
+            yield self.batch(epoch, step)
+
+    def _ordered(self, epoch: int) -> NDArray[np.int64]:
+        if self._order[0] != epoch:
+            rng = np.random.default_rng([TRAINING, self.seed, epoch])
+            self._order = (epoch, rng.permutation(len(self.pairs)))
+        return self._order[1]
+
+
+def evaluation_key(seed: int) -> np.uint64:
+    """The stream of the fixed neighbour sample: the same for a node in whatever batch it is met."""
+    return stream_key(EVALUATION, seed)
+
+
+def evaluation_batches(batcher: Batcher, pairs: Pairs, batch_size: int, seed: int) -> Iterator[Batch]:
+    """Pairs as they are stored (already shuffled), each batch one in-batch ranking of the paper's form."""
+    for first in range(0, len(pairs), batch_size):
+        yield batcher.pairs(pairs[first : first + batch_size], evaluation_key(seed))

@@ -1,0 +1,61 @@
+"""Neighbour sampling: per neighbour type, without replacement, for all centres of a batch at once."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heterformer.batches.randomness import uniform
+from heterformer.batches.visible import VisibleAdjacency
+
+Ints = NDArray[np.int64]
+
+
+class Sample(NamedTuple):
+    """Sampled edges, ordered by centre."""
+
+    center: Ints  # the position of the centre among those asked for
+    neighbor: NDArray[np.int32]
+    edge_type: NDArray[np.int16]
+
+
+def sample_neighbors(
+    visible: VisibleAdjacency, centers: Ints, fan_out: int, key: np.uint64, without: Ints | None = None
+) -> Sample:
+    """Up to ``fan_out`` visible neighbours of each centre, uniformly and without replacement.
+
+    ``without`` gives one node per centre that must not be drawn, by whatever edge it is joined
+    (-1 for none): the other end of a training pair. The cost does not depend on degrees.
+    """
+    adjacency = visible.adjacency
+    first = visible.rank(adjacency.indptr[centers])
+    count = visible.counts(centers)
+    if without is not None:
+        lower, upper = adjacency.between(centers, without)
+        lower, upper = visible.rank(lower) - first, visible.rank(upper) - first
+        count = count - (upper - lower)
+    chosen, drawn = _floyd(count, fan_out, uniform(key, centers, fan_out))  # (C, k), (C, k)
+    if without is not None:  # step over the other end's entries, which stand together
+        chosen += (chosen >= lower[:, None]) * (upper - lower)[:, None]
+    center, column = np.nonzero(drawn)
+    position = visible.position(first[center] + chosen[center, column])
+    return Sample(center, adjacency.neighbor[position], adjacency.edge_type[position])
+
+
+def _floyd(count: Ints, fan_out: int, random: NDArray[np.float64]) -> tuple[Ints, NDArray[np.bool_]]:
+    """For each row a uniform subset of ``range(count)``: ``fan_out`` of them, or all if there are no more.
+
+    Floyd's algorithm (Bentley and Floyd, 1987), one round for all rows: draw from 0..j, and if that
+    number is in the subset already, take j itself.
+    """
+    chosen: NDArray[Any] = np.full((len(count), fan_out), -1, dtype=np.int64)
+    drawn = np.arange(fan_out) < count[:, None]
+    take_all = count <= fan_out
+    for j in range(fan_out):
+        last = count - fan_out + j
+        number = np.floor(random[:, j] * (last + 1)).astype(np.int64)
+        number = np.where((chosen[:, :j] == number[:, None]).any(axis=1), last, number)
+        chosen[:, j] = np.where(take_all, j, number)
+    return chosen, drawn

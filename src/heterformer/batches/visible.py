@@ -1,0 +1,105 @@
+"""Which edges a neighbourhood may show: all but the held-out pairs and, in training, the hidden nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heterformer.network.adjacency import Adjacency
+from heterformer.network.schema import NodeType
+from heterformer.network.split import Pairs, Split
+from heterformer.network.store import Network
+
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class VisibleAdjacency:
+    """An adjacency some of whose entries are gone. Nothing is copied: only the gone positions are stored."""
+
+    adjacency: Adjacency
+    gone: NDArray[np.int64]  # ascending positions in adjacency.neighbor
+
+    def counts(self, centers: Rows) -> NDArray[np.int64]:
+        """How many entries each centre still has."""
+        start, stop = self.adjacency.indptr[centers], self.adjacency.indptr[centers + 1]
+        return self.rank(stop) - self.rank(start)
+
+    def rank(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The number of visible entries before each position."""
+        return positions - np.searchsorted(self.gone, positions)
+
+    def position(self, ranks: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The inverse: the position of the visible entry that has each number of visible ones before it."""
+        # gone[i] - i visible entries precede the i-th gone one, and that never decreases.
+        return ranks + np.searchsorted(self._visible_before_gone, ranks, side="right")
+
+    @cached_property
+    def _visible_before_gone(self) -> NDArray[np.int64]:
+        return self.gone - np.arange(len(self.gone))
+
+
+class VisibleNetwork:
+    """A network as training or evaluation may see it."""
+
+    def __init__(
+        self, network: Network, held_out: Pairs, hidden: Mapping[NodeType, Rows] | None = None
+    ) -> None:
+        self.network = network
+        self._held_out = held_out
+        self._hidden = dict(hidden or {})
+        self._cache: dict[tuple[NodeType, NodeType], VisibleAdjacency] = {}
+
+    @classmethod
+    def for_training(cls, network: Network, split: Split) -> VisibleNetwork:
+        """Without the held-out pairs and without any edge of a hidden node."""
+        return cls(network, split.held_out, split.hidden)
+
+    @classmethod
+    def for_evaluation(cls, network: Network, split: Split) -> VisibleNetwork:
+        """Without the held-out pairs; nodes that training did not see are there."""
+        return cls(network, split.held_out)
+
+    @classmethod
+    def whole(cls, network: Network) -> VisibleNetwork:
+        """Every edge: for vectors whose use is not to predict these edges."""
+        return cls(network, np.empty((0, 2), dtype=np.int64))
+
+    def adjacency(self, center: NodeType, neighbor: NodeType) -> VisibleAdjacency:
+        """The visible part of the adjacency of two types."""
+        key = (center, neighbor)
+        if key not in self._cache:
+            self._cache[key] = VisibleAdjacency(self.network.adjacency(*key), self._gone(*key))
+        return self._cache[key]
+
+    def _gone(self, center: NodeType, neighbor: NodeType) -> NDArray[np.int64]:
+        adjacency = self.network.adjacency(center, neighbor)
+        relation = self.network.schema.predicted
+        query, key = self._held_out[:, 0], self._held_out[:, 1]
+        pieces = []
+        if (center, neighbor) == (relation.source, relation.target):
+            pieces.append(_ranges(*adjacency.between(query, key)))
+        if (center, neighbor) == (relation.target, relation.source):
+            pieces.append(_ranges(*adjacency.between(key, query)))
+        if (rows := self._hidden.get(center)) is not None:
+            pieces.append(_ranges(adjacency.indptr[rows], adjacency.indptr[rows + 1]))
+        if (rows := self._hidden.get(neighbor)) is not None:
+            back = self.network.adjacency(neighbor, center)
+            entries = _ranges(back.indptr[rows], back.indptr[rows + 1])
+            seers = back.neighbor[entries].astype(np.int64)
+            seen = np.searchsorted(back.indptr, entries, side="right") - 1
+            pieces.append(_ranges(*adjacency.between(seers, seen)))
+        gone: NDArray[np.int64] = np.unique(np.concatenate([*pieces, np.empty(0, dtype=np.int64)]))
+        return gone
+
+
+def _ranges(start: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[np.int64]:
+    """All positions of several ranges, one after the other."""
+    lengths = stop - start
+    ends = np.cumsum(lengths)
+    total = int(ends[-1]) if len(ends) else 0
+    return np.arange(total, dtype=np.int64) + np.repeat(start - (ends - lengths), lengths).astype(np.int64)

@@ -1,0 +1,1 @@
+"""Networks that we know how to build."""

@@ -1,0 +1,8 @@
+"""The one exception that means: the input is wrong, not the program."""
+
+
+class InputError(ValueError):
+    """A mistake in what the user gave. Its message is one sentence that names the place and the remedy.
+
+    The command line prints it without a traceback and exits with 1.
+    """

@@ -1,0 +1,105 @@
+"""Who is next to whom: for each centre type and neighbour type, one compressed sparse row structure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.integer[Any]]
+
+
+@dataclass(frozen=True)
+class Adjacency:
+    """The neighbours of one type of all centres of one type, over all edge types that join the two.
+
+    Entries ``indptr[c]:indptr[c + 1]`` belong to centre ``c``, sorted by neighbour and then by edge
+    type, so that all edges between two given nodes stand together and are found by bisection.
+    """
+
+    indptr: NDArray[np.int64]  # (centres + 1,)
+    neighbor: NDArray[np.int32]  # (entries,)
+    edge_type: NDArray[np.int16]  # (entries,) positions in Schema.edge_types
+
+    @property
+    def degrees(self) -> NDArray[np.int64]:
+        return np.diff(self.indptr)
+
+    def between(self, centers: Ints, nodes: Ints) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """For each (centre, node): the first entry that joins them and the one after the last."""
+        lower = bisect_rows(self.neighbor, self.indptr[centers], self.indptr[centers + 1], nodes)
+        upper = bisect_rows(self.neighbor, lower, self.indptr[centers + 1], nodes + 1)
+        return lower, upper
+
+    def joined(self, centers: Ints, nodes: Ints, edge_type: int) -> NDArray[np.bool_]:
+        """Whether an edge of the given type joins each (centre, node)."""
+        lower, upper = self.between(centers, nodes)
+        found = np.zeros(lower.shape, dtype=bool)
+        while (open_ := lower < upper).any():  # as many rounds as there are edge types between two nodes
+            found[open_] |= self.edge_type[lower[open_]] == edge_type
+            lower = lower + open_
+        return found
+
+    def entries(self, edge_type: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """All edges of one type as (centres, neighbours), sorted."""
+        keep = np.flatnonzero(self.edge_type == edge_type)
+        return np.searchsorted(self.indptr, keep, side="right") - 1, self.neighbor[keep]
+
+    def save(self, folder: Path) -> None:
+        folder.mkdir(parents=True)
+        for name in ("indptr", "neighbor", "edge_type"):
+            np.save(folder / f"{name}.npy", getattr(self, name), allow_pickle=False)
+
+    @classmethod
+    def open(cls, folder: Path) -> Adjacency:
+        """Memory-mapped: nothing is read until it is used."""
+        return cls(*(mapped(folder / f"{name}.npy") for name in ("indptr", "neighbor", "edge_type")))
+
+    @classmethod
+    def from_edges(
+        cls, edges: Sequence[tuple[int, Ints, Ints]], centers: int, neighbors: int, edge_types: int
+    ) -> Adjacency:
+        """Merge (edge type, centre rows, neighbour rows) lists; each list must be free of duplicates."""
+        keys = np.empty(sum(len(c) for _, c, _ in edges), dtype=np.int64)
+        start = 0
+        for edge_type, center, neighbor in edges:
+            part = keys[start : start + len(center)]
+            np.multiply(center, neighbors, out=part, dtype=np.int64)
+            part += neighbor
+            part *= edge_types
+            part += edge_type
+            start += len(center)
+        keys.sort()  # one key per entry: sorting it sorts by centre, neighbour and edge type at once
+        edge_type_of = (keys % edge_types).astype(np.int16)
+        keys //= edge_types
+        neighbor_of = (keys % neighbors).astype(np.int32)
+        keys //= neighbors
+        indptr = np.zeros(centers + 1, dtype=np.int64)
+        np.cumsum(np.bincount(keys, minlength=centers), out=indptr[1:])
+        return cls(indptr, neighbor_of, edge_type_of)
+
+
+def bisect_rows(values: Ints, start: Ints, stop: Ints, wanted: Ints) -> NDArray[np.int64]:
+    """For each row, the first position in the ascending ``values[start:stop]`` that is not below ``wanted``.
+
+    All rows are searched at once, in as many steps as the longest row has bits.
+    """
+    low, high = np.array(start, dtype=np.int64), np.array(stop, dtype=np.int64)
+    last = max(len(values) - 1, 0)
+    longest = int((high - low).max(initial=0))
+    for _ in range(longest.bit_length()):
+        middle = (low + high) >> 1
+        below = (middle < high) & (values[np.minimum(middle, last)] < wanted)
+        low = np.where(below, middle + 1, low)
+        high = np.where(below, high, np.maximum(middle, low))
+    return low
+
+
+def mapped(path: Path) -> NDArray[Any]:
+    """A stored array, memory-mapped."""
+    array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+    return np.asarray(array)  # a plain view of the mapping: indexing a np.memmap itself is slow

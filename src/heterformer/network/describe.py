@@ -1,0 +1,198 @@
+"""What a network is like: the paper's data table, and warnings of what will hurt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from heterformer.network.schema import NodeType, Relation
+from heterformer.network.store import Network
+
+HUB_SHARE, HUB_DEGREE = 0.1, 100  # a hub is linked to this share of a type, and to this many nodes at least
+LEAK_ACCURACY = 0.99  # a neighbour that tells the label this often gives it away
+LEAK_GROUPS = 3  # ... if there are no more than so many neighbours per class
+
+
+@dataclass(frozen=True)
+class TextLengths:
+    """Words per text."""
+
+    mean: float
+    median: float
+    longest: int
+    empty: int
+    repeated: int  # texts that some other node has too
+    over_limit: int  # texts of more words than ``max_tokens``, which are surely cut
+
+
+@dataclass(frozen=True)
+class NodeSummary:
+    """One node type."""
+
+    node_type: NodeType
+    count: int
+    isolated: int
+    texts: TextLengths | None
+    labelled: int | None
+    classes: dict[str, int]  # label -> nodes, most frequent first
+
+
+@dataclass(frozen=True)
+class Degrees:
+    """Edges per node at one end of a relation, over the nodes that have any."""
+
+    nodes: int
+    mean: float
+    median: float
+    highest: int
+    hub: str  # the id of the node with the highest degree
+
+
+@dataclass(frozen=True)
+class RelationSummary:
+    """One relation and its degrees at both ends."""
+
+    relation: Relation
+    edges: int
+    source: Degrees
+    target: Degrees
+
+
+@dataclass(frozen=True)
+class Description:
+    """Everything ``heterformer describe`` shows."""
+
+    name: str
+    predict: str
+    nodes: tuple[NodeSummary, ...]
+    relations: tuple[RelationSummary, ...]
+    warnings: tuple[str, ...]
+
+
+def describe(network: Network) -> Description:
+    """Summarise every node type and relation and look for what will hurt."""
+    nodes = tuple(_node_summary(network, t) for t in network.schema.node_types)
+    relations = tuple(_relation_summary(network, r) for r in network.schema.relations)
+    warnings = [w for n in nodes for w in _node_warnings(network, n)]
+    warnings += [w for r in relations for w in _hub_warnings(network, r)]
+    warnings += [w for n in nodes if n.classes for w in _leak_warnings(network, n.node_type)]
+    return Description(network.name, network.schema.predict, nodes, relations, tuple(warnings))
+
+
+def _node_summary(network: Network, node_type: NodeType) -> NodeSummary:
+    count = network.schema.counts[node_type]
+    degrees = np.zeros(count, dtype=np.int64)
+    for neighbor in network.schema.neighbor_types_of(node_type):
+        degrees += network.adjacency(node_type, neighbor).degrees
+    labelled, classes = None, dict[str, int]()
+    if node_type in network.label_kinds:
+        labels = network.labels(node_type)
+        labelled = int((labels.list.len() > 0).sum())
+        frequent = labels.explode(empty_as_null=True).drop_nulls().value_counts(sort=True)
+        classes = dict(frequent.iter_rows())
+    texts = _text_lengths(network, node_type) if node_type in network.schema.text_rich else None
+    return NodeSummary(node_type, count, int((degrees == 0).sum()), texts, labelled, classes)
+
+
+def _text_lengths(network: Network, node_type: NodeType) -> TextLengths:
+    words, hashes = [], []
+    for texts in network.text_batches(node_type):
+        series = pl.Series(texts, dtype=pl.String)
+        words.append(series.str.count_matches(r"\S+").to_numpy())
+        hashes.append(series.hash().to_numpy())
+    lengths, hashed = np.concatenate(words), np.concatenate(hashes)
+    hashed = hashed[lengths > 0]
+    return TextLengths(
+        mean=float(lengths.mean()),
+        median=float(np.median(lengths)),
+        longest=int(lengths.max()),
+        empty=int((lengths == 0).sum()),
+        repeated=len(hashed) - len(np.unique(hashed)),
+        over_limit=int((lengths > network.schema.max_tokens).sum()),
+    )
+
+
+def _relation_summary(network: Network, relation: Relation) -> RelationSummary:
+    source, target = network.edges(relation.name)
+    return RelationSummary(
+        relation,
+        len(source),
+        _degrees(network, relation.source, source),
+        _degrees(network, relation.target, target),
+    )
+
+
+def _degrees(network: Network, node_type: NodeType, rows: NDArray[np.int64] | NDArray[np.int32]) -> Degrees:
+    counts = np.bincount(rows, minlength=network.schema.counts[node_type])
+    hub, some = int(counts.argmax()), counts[counts > 0]
+    if not len(some):
+        return Degrees(0, 0.0, 0.0, 0, "")
+    name = network.ids(node_type, [hub])[0]
+    return Degrees(len(some), float(some.mean()), float(np.median(some)), int(counts[hub]), name)
+
+
+def _node_warnings(network: Network, node: NodeSummary) -> list[str]:
+    warnings = []
+    if node.isolated:
+        share = node.isolated / node.count
+        warnings.append(f"{node.isolated:,} {node.node_type} nodes ({share:.1%}) have no edges at all.")
+    if node.texts is None:
+        return warnings
+    if node.texts.empty:
+        share = node.texts.empty / node.count
+        warnings.append(f"{node.texts.empty:,} {node.node_type} nodes ({share:.1%}) have an empty text.")
+    if node.texts.repeated > 0.01 * node.count:
+        share = node.texts.repeated / node.count
+        warnings.append(
+            f"{share:.1%} of the {node.node_type} texts repeat another node's text word for word."
+        )
+    if node.texts.over_limit > 0.1 * node.count:
+        share, limit = node.texts.over_limit / node.count, network.schema.max_tokens
+        warnings.append(f"{share:.0%} of the {node.node_type} texts are cut at max_tokens = {limit}.")
+    return warnings
+
+
+def _hub_warnings(network: Network, summary: RelationSummary) -> list[str]:
+    relation = summary.relation
+    warnings = []
+    for ends, node_type, others in (
+        (summary.source, relation.source, relation.target),
+        (summary.target, relation.target, relation.source),
+    ):
+        share = ends.highest / network.schema.counts[others]
+        if share > HUB_SHARE and ends.highest >= HUB_DEGREE:
+            found = (
+                f"{node_type} {ends.hub!r} is a hub of {relation.name!r}: linked to {ends.highest:,} nodes"
+            )
+            warnings.append(
+                f"{found} ({share:.0%} of all {others} nodes), it tells little about any of them."
+            )
+    return warnings
+
+
+def _leak_warnings(network: Network, node_type: NodeType) -> list[str]:
+    """Relations to textless nodes that say what the label says."""
+    labels = network.labels(node_type)
+    single = pl.DataFrame({"row": pl.int_range(len(labels), eager=True), "label": labels.list.first()})
+    single = single.filter(labels.list.len() == 1)
+    classes = single["label"].n_unique()
+    warnings = []
+    for relation in network.schema.relations:
+        ends = (relation.source, relation.target)
+        if node_type not in ends or not set(ends) & set(network.schema.textless) or ends[0] == ends[1]:
+            continue
+        source, target = network.edges(relation.name)
+        rows, others = (source, target) if relation.source == node_type else (target, source)
+        edges = pl.DataFrame({"row": rows.astype(np.int64), "other": others.astype(np.int64)})
+        joined = edges.join(single, on="row")
+        if classes < 2 or joined.is_empty() or joined["other"].n_unique() > LEAK_GROUPS * classes:
+            continue
+        often = joined.group_by("other", "label").len()
+        accuracy = int(often.group_by("other").agg(pl.col("len").max())["len"].sum()) / len(joined)
+        if accuracy >= LEAK_ACCURACY:
+            found = f"relation {relation.name!r} gives the label of {node_type} nodes away"
+            warnings.append(f"{found} ({accuracy:.1%} of its edges): leave it out before classification.")
+    return warnings

@@ -1,0 +1,105 @@
+"""To and from PyTorch Geometric's ``HeteroData``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from heterformer.errors import InputError
+from heterformer.network.frames import build_from_frames
+from heterformer.network.schema import REVERSED, NodeType
+from heterformer.network.store import Network
+
+
+def from_hetero_data(
+    data: Any,
+    texts: Mapping[NodeType, Sequence[str]],
+    *,
+    ids: Mapping[NodeType, Sequence[str]] | None = None,
+    labels: Mapping[NodeType, Sequence[Any]] | None = None,
+    out: Path | str | None = None,
+    **spec: Any,
+) -> Network:
+    """Build a network from ``HeteroData``; ``texts`` gives the texts of each text-rich type, in row order.
+
+    Ids default to the row numbers. Edge types whose name starts with ``rev_`` are left out: both
+    directions are traversed anyway. ``spec`` may hold predict, neighbors, max_tokens and name.
+    """
+    ids, labels = ids or {}, labels or {}
+    for given in (texts, ids, labels):
+        for node_type, values in given.items():
+            _check_length(data, node_type, values)
+    nodes: dict[str, Any] = {}
+    frames: dict[str, pl.DataFrame] = {}
+    names: dict[NodeType, list[str]] = {}
+    for node_type in data.node_types:
+        names[node_type] = list(ids.get(node_type) or map(str, range(data[node_type].num_nodes)))
+        columns: dict[str, Any] = {"id": names[node_type]}
+        nodes[node_type] = {"id": "id"}
+        for key, given in (("text", texts), ("label", labels)):
+            if node_type in given:
+                columns[key] = list(given[node_type])
+                nodes[node_type][key] = key
+        frames[node_type] = pl.DataFrame(columns)
+    relations, edges = _relations(data, names)
+    return build_from_frames({**spec, "nodes": nodes, "relations": relations}, frames, edges, out)
+
+
+def to_hetero_data(network: Network) -> Any:
+    """Node counts, ids, texts, labels and one ``edge_index`` per relation, as declared (not reversed)."""
+    torch, hetero_data = _libraries()
+    data = hetero_data()
+    for node_type in network.schema.node_types:
+        data[node_type].num_nodes = network.schema.counts[node_type]
+        data[node_type].id = network.ids(node_type)
+        if node_type in network.schema.text_rich:
+            data[node_type].text = network.texts(node_type)
+        if node_type in network.label_kinds:
+            data[node_type].label = network.labels(node_type).to_list()
+    for relation in network.schema.relations:
+        edges = np.stack(network.edges(relation.name)).astype(np.int64)
+        data[relation.source, relation.name, relation.target].edge_index = torch.from_numpy(edges)
+    return data
+
+
+def _relations(
+    data: Any, names: Mapping[NodeType, list[str]]
+) -> tuple[dict[str, Any], dict[str, pl.DataFrame]]:
+    kept = [e for e in data.edge_types if not e[1].startswith(REVERSED)]
+    often = Counter(relation for _, relation, _ in kept)
+    relations, frames = {}, {}
+    for source, relation, target in kept:
+        name = relation if often[relation] == 1 else f"{source}-{relation}-{target}"
+        index = data[source, relation, target].edge_index.numpy()
+        relations[name] = {"from": source, "to": target, "columns": ["source", "target"]}
+        frames[name] = pl.DataFrame(
+            {
+                "source": pl.Series(names[source], dtype=pl.String).gather(index[0]),
+                "target": pl.Series(names[target], dtype=pl.String).gather(index[1]),
+            }
+        )
+    return relations, frames
+
+
+def _check_length(data: Any, node_type: NodeType, values: Sequence[Any]) -> None:
+    if node_type not in data.node_types:
+        known = ", ".join(map(repr, data.node_types))
+        raise InputError(f"the HeteroData has no node type {node_type!r}, its types are {known}.")
+    if len(values) != data[node_type].num_nodes:
+        found = f"{len(values)} values are given for the node type {node_type!r}"
+        raise InputError(f"{found}, expected one for each of its {data[node_type].num_nodes} nodes.")
+
+
+def _libraries() -> tuple[Any, Any]:
+    try:
+        import torch
+        from torch_geometric.data import HeteroData
+    except ImportError:
+        needed = "to_hetero_data needs PyTorch Geometric"
+        raise InputError(f"{needed}: pip install 'heterformer[pyg]'.") from None
+    return torch, HeteroData

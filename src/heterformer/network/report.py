@@ -1,0 +1,68 @@
+"""The build report: what was kept, what was dropped and why, with examples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+EXAMPLES = 5
+
+
+@dataclass
+class Finding:
+    """Something met several times in a table: how often, and up to five examples."""
+
+    count: int = 0
+    examples: list[str] = field(default_factory=list)
+
+    def add(self, count: int, examples: Iterable[str]) -> None:
+        self.count += count
+        for example in examples:
+            if len(self.examples) == EXAMPLES:
+                break
+            self.examples.append(example)
+
+
+@dataclass
+class Tally:
+    """The rows of one node table or relation: read, kept, dropped by reason, and oddities that were kept."""
+
+    read: int = 0
+    kept: int = 0
+    dropped: dict[str, Finding] = field(default_factory=dict)
+    noted: dict[str, Finding] = field(default_factory=dict)
+
+    def drop(self, reason: str, count: int, examples: Iterable[str]) -> None:
+        if count:
+            self.dropped.setdefault(reason, Finding()).add(count, examples)
+
+    def note(self, what: str, count: int, examples: Iterable[str]) -> None:
+        if count:
+            self.noted.setdefault(what, Finding()).add(count, examples)
+
+
+@dataclass
+class BuildReport:
+    """One tally per node type and per relation, in the order of the specification."""
+
+    nodes: dict[str, Tally] = field(default_factory=dict)
+    relations: dict[str, Tally] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> BuildReport:
+        return cls(
+            nodes={k: _tally(v) for k, v in values["nodes"].items()},
+            relations={k: _tally(v) for k, v in values["relations"].items()},
+        )
+
+
+def _tally(values: dict[str, Any]) -> Tally:
+    found = {
+        part: {reason: Finding(**finding) for reason, finding in values[part].items()}
+        for part in ("dropped", "noted")
+    }
+    return Tally(read=values["read"], kept=values["kept"], **found)

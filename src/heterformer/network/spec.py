@@ -1,0 +1,268 @@
+"""The YAML description of a network: where nodes, texts, labels and relations are in the user's tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+
+from heterformer.errors import InputError
+from heterformer.network.schema import REVERSED, NodeType, Relation
+
+TEXT_RICH_FAN_OUT = 5  # the paper's number of sampled neighbours for papers and books
+TEXTLESS_FAN_OUT = 3
+
+
+@dataclass(frozen=True)
+class NodeSpec:
+    """One node type: text-rich if it has ``text``; without ``file`` its nodes are those relations name."""
+
+    file: str | None = None
+    id: str = "id"
+    text: tuple[str, ...] = ()
+    label: str | None = None
+    split: str | None = None
+    name: str | None = None
+    time: str | None = None
+    keep: tuple[str, ...] = ()
+    separator: str | None = None
+
+
+@dataclass(frozen=True)
+class RelationSpec:
+    """One relation: a table of its own (``file`` and ``columns``) or a ``column`` of the source table."""
+
+    source: NodeType
+    target: NodeType
+    file: str | None = None
+    columns: tuple[str, str] | None = None
+    column: str | None = None
+    separator: str | None = None
+    unknown: Literal["drop", "error"] = "drop"
+
+
+@dataclass(frozen=True)
+class NetworkSpec:
+    """A whole network description, checked for itself; the tables it names have not been looked at."""
+
+    name: str
+    nodes: dict[NodeType, NodeSpec]
+    relations: dict[str, RelationSpec]
+    predict: str
+    neighbors: dict[NodeType, int]
+    max_tokens: int = 32
+    test_batch_size: int = 100
+    where: str = field(default="the specification", compare=False)
+
+    @property
+    def text_rich(self) -> tuple[NodeType, ...]:
+        return tuple(t for t, node in self.nodes.items() if node.text)
+
+    @property
+    def textless(self) -> tuple[NodeType, ...]:
+        return tuple(t for t, node in self.nodes.items() if not node.text)
+
+    def column_relations(self, node_type: NodeType) -> dict[str, RelationSpec]:
+        """The relations that stand in a column of ``node_type``'s own table."""
+        return {n: r for n, r in self.relations.items() if r.source == node_type and r.column}
+
+    @classmethod
+    def load(cls, path: Path | str) -> NetworkSpec:
+        """Read and check a YAML file."""
+        path = Path(path)
+        try:
+            values = yaml.load(path.read_text(encoding="utf-8"), Loader=_UniqueKeys)
+        except OSError as error:
+            reason = error.strerror or error
+            raise InputError(f"{path}: the network specification cannot be read ({reason}).") from None
+        except UnicodeDecodeError as error:
+            raise InputError(f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8.") from None
+        except yaml.MarkedYAMLError as error:
+            mark = error.problem_mark
+            place = f"line {mark.line + 1}, column {mark.column + 1}" if mark else "somewhere"
+            raise InputError(f"{path}: not valid YAML at {place}: {error.problem}.") from None
+        return cls.parse(values, where=str(path))
+
+    @classmethod
+    def parse(cls, values: Any, where: str = "the specification") -> NetworkSpec:
+        """Check a mapping as it stands in the YAML file."""
+        return _Parser(where).network(values)
+
+
+class _UniqueKeys(yaml.SafeLoader):
+    """Safe YAML in which a key given twice is an error, not a silent overwrite."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[Any] = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if key in seen:
+                problem = f"the key {key!r} is given twice"
+                raise yaml.MarkedYAMLError(problem=problem, problem_mark=key_node.start_mark)
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+class _Parser:
+    """Turns nested mappings into the dataclasses above; every complaint names the file and the key."""
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+
+    def network(self, values: Any) -> NetworkSpec:
+        keys = ("name", "nodes", "relations", "predict", "neighbors", "max_tokens", "test_batch_size")
+        values = self.mapping(values, "the file", keys, required=("nodes", "relations"))
+        raw_nodes = self.mapping(values["nodes"], "nodes")
+        raw_relations = self.mapping(values["relations"], "relations")
+        nodes = {self.type_name(t, "nodes"): self.node(v, f"nodes.{t}") for t, v in raw_nodes.items()}
+        relations = {
+            self.type_name(n, "relations"): self.relation(v, f"relations.{n}", nodes)
+            for n, v in raw_relations.items()
+        }
+        if not any(node.text for node in nodes.values()):
+            raise self.error("nodes", "no node type has 'text', expected at least one text-rich type")
+        predict = self.predict(values.get("predict"), relations, nodes)
+        return NetworkSpec(
+            name=self.string(values.get("name", "network"), "name"),
+            nodes=nodes,
+            relations=relations,
+            predict=predict,
+            neighbors=self.neighbors(values.get("neighbors", {}), nodes),
+            max_tokens=self.integer(values.get("max_tokens", 32), "max_tokens", least=3),
+            test_batch_size=self.integer(values.get("test_batch_size", 100), "test_batch_size", least=2),
+            where=self.where,
+        )
+
+    def node(self, values: Any, at: str) -> NodeSpec:
+        keys = ("file", "id", "text", "label", "split", "name", "time", "keep", "separator")
+        values = self.mapping(values, at, keys)
+        if "file" not in values and values:
+            first = next(iter(values))
+            raise self.error(
+                f"{at}.{first}", "given without 'file', expected the table that holds the column"
+            )
+        single = ("file", "id", "label", "split", "name", "time", "separator")
+        given = {k: self.string(values[k], f"{at}.{k}") for k in single if k in values}
+        return NodeSpec(
+            **given,
+            text=self.strings(values.get("text", []), f"{at}.text"),
+            keep=self.strings(values.get("keep", []), f"{at}.keep"),
+        )
+
+    def relation(self, values: Any, at: str, nodes: Mapping[NodeType, NodeSpec]) -> RelationSpec:
+        keys = ("from", "to", "file", "columns", "column", "separator", "unknown")
+        values = self.mapping(values, at, keys, required=("from", "to"))
+        for end in ("from", "to"):
+            if values[end] not in nodes:
+                found = f"unknown node type {values[end]!r}"
+                raise self.error(f"{at}.{end}", f"{found}, expected one of {_listed(nodes)}")
+        if ("file" in values) == ("column" in values):
+            raise self.error(at, "expected either 'file' and 'columns' or 'column' of the 'from' table")
+        if "column" in values and nodes[values["from"]].file is None:
+            raise self.error(
+                f"{at}.column", f"node type {values['from']!r} has no 'file' to hold this column"
+            )
+        unknown = values.get("unknown", "drop")
+        if unknown not in ("drop", "error"):
+            raise self.error(f"{at}.unknown", f"found {unknown!r}, expected 'drop' or 'error'")
+        return RelationSpec(
+            source=values["from"],
+            target=values["to"],
+            unknown=unknown,
+            columns=self.column_pair(values, at) if "file" in values else None,
+            **{
+                k: self.string(values[k], f"{at}.{k}") for k in ("file", "column", "separator") if k in values
+            },
+        )
+
+    def column_pair(self, values: Mapping[str, Any], at: str) -> tuple[str, str]:
+        columns = self.strings(values.get("columns", []), f"{at}.columns")
+        if len(columns) != 2:
+            found = list(columns)
+            raise self.error(f"{at}.columns", f"found {found}, expected the two columns [from, to]")
+        return columns[0], columns[1]
+
+    def predict(
+        self, found: Any, relations: Mapping[str, RelationSpec], nodes: Mapping[NodeType, NodeSpec]
+    ) -> str:
+        text_text = [n for n, r in relations.items() if nodes[r.source].text and nodes[r.target].text]
+        if not text_text:
+            raise self.error(
+                "relations", "no relation joins two text-rich types, so there is nothing to predict"
+            )
+        if found is None and len(text_text) == 1:
+            return text_text[0]
+        if found is None:
+            raise self.error("predict", f"missing, expected one of {_listed(text_text)}")
+        if found not in relations:
+            raise self.error("predict", f"unknown relation {found!r}, expected one of {_listed(text_text)}")
+        if found not in text_text:
+            ends = f"joins {relations[found].source!r} and {relations[found].target!r}"
+            reason = f"relation {found!r} {ends}, which are not both text-rich"
+            raise self.error("predict", f"{reason}, expected one of {_listed(text_text)}")
+        return str(found)
+
+    def neighbors(self, values: Any, nodes: Mapping[NodeType, NodeSpec]) -> dict[NodeType, int]:
+        values = self.mapping(values, "neighbors")
+        for node_type in values:
+            if node_type not in nodes:
+                reason = f"unknown node type {node_type!r}, expected one of {_listed(nodes)}"
+                raise self.error("neighbors", reason)
+        given = {t: self.integer(n, f"neighbors.{t}", least=0) for t, n in values.items()}
+        return {
+            t: given.get(t, TEXT_RICH_FAN_OUT if node.text else TEXTLESS_FAN_OUT) for t, node in nodes.items()
+        }
+
+    def type_name(self, name: Any, at: str) -> str:
+        text = self.string(name, at)
+        plain = text.replace("_", "a").replace("-", "a").isalnum()
+        if text.startswith(REVERSED) or "__" in text or not plain:
+            rule = f"letters, digits, '-' and single '_', and no leading '{REVERSED}'"
+            raise self.error(at, f"the name {text!r} is not allowed, expected {rule}")
+        return text
+
+    def mapping(
+        self, values: Any, at: str, keys: tuple[str, ...] = (), required: tuple[str, ...] = ()
+    ) -> dict[str, Any]:
+        values = {} if values is None else values
+        if not isinstance(values, dict):
+            raise self.error(at, f"found {values!r}, expected a mapping of keys to values")
+        for key in values:
+            if keys and key not in keys:
+                guess = get_close_matches(str(key), keys, n=1)
+                hint = f" (did you mean {guess[0]!r}?)" if guess else ""
+                raise self.error(at, f"unknown key {key!r}{hint}, the keys are {_listed(keys)}")
+        for key in required:
+            if key not in values:
+                raise self.error(at, f"the key {key!r} is missing")
+        return values
+
+    def string(self, value: Any, at: str) -> str:
+        if not isinstance(value, str) or not value:
+            raise self.error(at, f"found {value!r}, expected a string")
+        return value
+
+    def strings(self, value: Any, at: str) -> tuple[str, ...]:
+        values = value if isinstance(value, list) else [value]
+        return tuple(self.string(v, at) for v in values)
+
+    def integer(self, value: Any, at: str, least: int) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise self.error(at, f"found {value!r}, expected a whole number of at least {least}")
+        return value
+
+    def error(self, at: str, problem: str) -> InputError:
+        return InputError(f"{self.where}: {at}: {problem}.")
+
+
+def relations_of(spec: NetworkSpec) -> tuple[Relation, ...]:
+    """The declared relations as the schema knows them."""
+    return tuple(Relation(name, r.source, r.target) for name, r in spec.relations.items())
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(repr(n) for n in names)

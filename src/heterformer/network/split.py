@@ -1,0 +1,204 @@
+"""Splits without leaks: the pairs to learn from, the pairs to ask for, the nodes training never sees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from heterformer.errors import InputError
+from heterformer.network.schema import NodeType
+from heterformer.network.store import Network
+
+Part = Literal["train", "validation", "test"]
+Pairs = NDArray[np.int64]  # (P, 2): query row, key row
+PARTS: tuple[Part, ...] = ("train", "validation", "test")
+
+
+@dataclass(frozen=True)
+class SplitOptions:
+    """How the query nodes of the predicted relation are divided."""
+
+    by: Literal["random", "column", "time"] = "random"
+    """Divide at random, by the node table's 'split' column, or by its 'time' column."""
+    train: float = 0.7
+    """Share of the query nodes that training learns from."""
+    validation: float = 0.1
+    """Share of the query nodes for early stopping; the rest is the test part."""
+    hold_out: float = 0.0
+    """Share of the query nodes that training must not see, not even as neighbours (inductive setting)."""
+    seed: int = 0
+    """Seed of the division and of the one positive pair drawn per query."""
+
+    def __post_init__(self) -> None:
+        if not (self.train > 0 and self.validation > 0 and self.train + self.validation < 1):
+            found = f"found --train {self.train} and --validation {self.validation}"
+            raise InputError(f"{found}, expected positive shares that leave some for the test.")
+        if not 0 <= self.hold_out < 1 - self.train:
+            found = f"found --hold-out {self.hold_out}"
+            raise InputError(f"{found}, expected at least 0 and less than {1 - self.train:g} (1 - --train).")
+        if self.hold_out and self.by != "random":
+            raise InputError(
+                "--hold-out applies to a random split only; a time split hides later nodes itself."
+            )
+
+
+@dataclass(frozen=True)
+class Split:
+    """One positive pair per query node, in three parts, and the nodes that training must not see."""
+
+    train: Pairs
+    validation: Pairs
+    test: Pairs
+    hidden: dict[NodeType, NDArray[np.int64]] = field(default_factory=dict)
+
+    @property
+    def held_out(self) -> Pairs:
+        """The pairs that no neighbourhood may show, in either direction."""
+        return np.concatenate([self.validation, self.test])
+
+    def save(self, path: Path | str, network: Network) -> None:
+        """A Parquet table of ids: (part, query, key), and ("hidden", id, type) for hidden nodes."""
+        predicted = network.schema.predicted
+        frames = []
+        for part in PARTS:
+            pairs: Pairs = getattr(self, part)
+            query = pl.Series(network.ids(predicted.source), dtype=pl.String).gather(pairs[:, 0])
+            key = pl.Series(network.ids(predicted.target), dtype=pl.String).gather(pairs[:, 1])
+            frames.append(pl.DataFrame({"part": [part] * len(pairs), "query": query, "key": key}))
+        for node_type, rows in self.hidden.items():
+            ids = pl.Series(network.ids(node_type), dtype=pl.String).gather(rows)
+            kind = [node_type] * len(rows)
+            frames.append(pl.DataFrame({"part": ["hidden"] * len(rows), "query": ids, "key": kind}))
+        pl.concat(frames, how="vertical_relaxed").write_parquet(path)
+
+    @classmethod
+    def open(cls, path: Path | str, network: Network) -> Split:
+        """Read what ``save`` wrote (or a table of the same form that the user made)."""
+        frame = pl.read_parquet(path)
+        predicted = network.schema.predicted
+        parts = {}
+        for part in PARTS:
+            rows = frame.filter(pl.col("part") == part)
+            query = network.rows(predicted.source, rows["query"].to_list())
+            parts[part] = np.stack([query, network.rows(predicted.target, rows["key"].to_list())], axis=1)
+        hidden = frame.filter(pl.col("part") == "hidden")
+        types = hidden["key"].unique(maintain_order=True)
+        ids = {t: hidden.filter(pl.col("key") == t)["query"].to_list() for t in types}
+        return cls(**parts, hidden={t: network.rows(t, ids[t]) for t in types})
+
+
+def make_split(network: Network, options: SplitOptions | None = None) -> Split:
+    """Divide the query nodes 7:1:2 (or as asked) and draw one positive pair for each, as the paper does."""
+    options = options or SplitOptions()
+    rng = np.random.default_rng(options.seed)
+    relation = network.schema.predicted
+    sources, targets = network.edges(relation.name)
+    queries = np.unique(sources)
+    if options.by == "random":
+        parts, hidden = _divided(queries, options, rng)
+    elif options.by == "time":
+        parts, hidden = _by_time(queries, network.times(relation.source), options)
+    else:
+        parts, hidden = _by_column(queries, network.splits(relation.source))
+    pairs = _drawn(network, sources, targets.astype(np.int64), parts, hidden, rng)
+    for part in PARTS:
+        if not len(pairs[part]):
+            found = f"relation {relation.name!r} has {len(queries)} query nodes"
+            raise InputError(f"{network.path}: the {part} part is empty ({found}); choose other shares.")
+    return Split(**pairs, hidden={relation.source: hidden} if len(hidden) else {})
+
+
+Parts = dict[Part, NDArray[np.int64]]  # the query rows of each part
+
+
+def _divided(
+    queries: NDArray[np.int64], options: SplitOptions, rng: np.random.Generator
+) -> tuple[Parts, NDArray[np.int64]]:
+    """At random; hidden nodes are the first of the test part."""
+    shuffled = rng.permutation(queries)
+    count = len(shuffled)
+    hidden = shuffled[: round(options.hold_out * count)]
+    test = max(round((1 - options.train - options.validation) * count), len(hidden))
+    validation = round(options.validation / (options.train + options.validation) * (count - test))
+    test_rows, validation_rows, train_rows = np.split(shuffled, [test, test + validation])
+    return {"train": train_rows, "validation": validation_rows, "test": test_rows}, np.sort(hidden)
+
+
+def _by_time(
+    queries: NDArray[np.int64], times: NDArray[np.float64], options: SplitOptions
+) -> tuple[Parts, NDArray[np.int64]]:
+    """The earliest train, the latest test; all that is later than the last training query is hidden.
+
+    A year is never cut in two. Queries without a time count as the earliest.
+    """
+    known = np.where(np.isnan(times), -np.inf, times)
+    ordered = np.sort(known[queries])
+    last = len(ordered) - 1
+    train_until = ordered[min(round(options.train * len(ordered)), last)]
+    validation_until = ordered[min(round((options.train + options.validation) * len(ordered)), last)]
+    query_times = known[queries]
+    parts: Parts = {
+        "train": queries[query_times < train_until],
+        "validation": queries[(query_times >= train_until) & (query_times < validation_until)],
+        "test": queries[query_times >= validation_until],
+    }
+    return parts, np.flatnonzero(known >= train_until)
+
+
+def _by_column(queries: NDArray[np.int64], splits: pl.Series) -> tuple[Parts, NDArray[np.int64]]:
+    """As the user's column says; a query without a value is in no part."""
+    values = splits.gather(queries).to_numpy()
+    return {part: queries[values == part] for part in PARTS}, np.empty(0, dtype=np.int64)
+
+
+def _drawn(
+    network: Network,
+    sources: NDArray[np.int64],
+    targets: NDArray[np.int64],
+    parts: Parts,
+    hidden: NDArray[np.int64],
+    rng: np.random.Generator,
+) -> dict[Part, Pairs]:
+    """One pair per query. Two nodes that are a pair of one part are, either way round, a pair of no other."""
+    relation, counts = network.schema.predicted, network.schema.counts
+    homogeneous = relation.source == relation.target
+    unseen = np.zeros(counts[relation.source], dtype=bool)
+    unseen[hidden] = True
+    taken = np.empty(0, dtype=np.int64)
+    drawn: dict[Part, Pairs] = {}
+    for part in ("test", "validation", "train"):  # the part that must not be known first
+        asked = np.zeros(counts[relation.source], dtype=bool)
+        asked[parts[part]] = True
+        free = asked[sources]
+        if part == "train":
+            free &= ~unseen[sources] & ~(unseen[targets] if homogeneous else False)
+        source, target = sources[free], targets[free]
+        key = unordered_key(source, target, counts[relation.target], homogeneous)
+        fresh = ~np.isin(key, taken)
+        pairs = one_per_query(source[fresh], target[fresh], rng)
+        taken = np.concatenate(
+            [taken, unordered_key(pairs[:, 0], pairs[:, 1], counts[relation.target], homogeneous)]
+        )
+        drawn[part] = rng.permutation(pairs)
+    return drawn
+
+
+def one_per_query(sources: NDArray[np.int64], targets: NDArray[np.int64], rng: np.random.Generator) -> Pairs:
+    """One edge for each distinct source, uniformly among its own; ``sources`` are ascending."""
+    queries, start, count = np.unique(sources, return_index=True, return_counts=True)
+    chosen = start + np.floor(rng.random(len(queries)) * count).astype(np.int64)
+    return np.stack([queries.astype(np.int64), targets[chosen].astype(np.int64)], axis=1)
+
+
+def unordered_key(
+    source: NDArray[np.int64], target: NDArray[np.int64], targets: int, homogeneous: bool
+) -> NDArray[np.int64]:
+    """A number per pair that is the same for (a, b) and (b, a) where both ends are of one type."""
+    if homogeneous:
+        source, target = np.minimum(source, target), np.maximum(source, target)
+    return source * targets + target

@@ -1,0 +1,213 @@
+"""A built network on disk, opened memory-mapped: nothing is read until it is used."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from heterformer.errors import InputError
+from heterformer.network.adjacency import Adjacency
+from heterformer.network.node_tables import ATTRIBUTE
+from heterformer.network.report import BuildReport
+from heterformer.network.schema import NodeType, Schema
+from heterformer.network.spec import NetworkSpec
+
+FORMAT = 1
+DESCRIPTION = "network.json"
+
+
+def write_description(
+    folder: Path,
+    spec: NetworkSpec,
+    schema: Schema,
+    report: BuildReport,
+    labels: Mapping[NodeType, str],
+    fingerprint: str,
+) -> None:
+    """Everything about a network that is not an array."""
+    values = {
+        "format": FORMAT,
+        "name": spec.name,
+        "fingerprint": fingerprint,
+        "schema": schema.to_dict(),
+        "labels": dict(labels),
+        "report": report.to_dict(),
+    }
+    (folder / DESCRIPTION).write_text(json.dumps(values, indent=1, ensure_ascii=False), encoding="utf-8")
+
+
+class Network:
+    """A heterogeneous text-rich network. A node is a row of its type; its id is the user's own string."""
+
+    def __init__(self, path: Path, values: Mapping[str, Any]) -> None:
+        self.path = path
+        self.name: str = values["name"]
+        self.fingerprint: str = values["fingerprint"]
+        self.schema = Schema.from_dict(values["schema"])
+        self.label_kinds: dict[NodeType, str] = values["labels"]
+        self.report = BuildReport.from_dict(values["report"])
+        self._tables: dict[NodeType, pa.Table] = {}
+        self._adjacency: dict[tuple[NodeType, NodeType], Adjacency] = {}
+
+    @classmethod
+    def open(cls, path: Path | str) -> Network:
+        """Open a folder that ``heterformer build`` wrote."""
+        path = Path(path)
+        try:
+            values = json.loads((path / DESCRIPTION).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            raise InputError(
+                f"{path}: not a network, expected a folder that 'heterformer build' wrote."
+            ) from None
+        if values.get("format") != FORMAT:
+            found = f"network format {values.get('format')!r}, this version reads {FORMAT}"
+            raise InputError(f"{path}: {found}; build it again.")
+        return cls(path, values)
+
+    @classmethod
+    def from_frames(
+        cls,
+        spec: Mapping[str, Any],
+        nodes: Mapping[NodeType, Any],
+        relations: Mapping[str, Any] | None = None,
+        out: Path | str | None = None,
+    ) -> Network:
+        """Build from polars or pandas frames: ``nodes`` by type, ``relations`` by name.
+
+        ``spec`` is what the YAML file would hold, without ``file`` for the tables given here.
+        Without ``out`` the network lives in a temporary folder until the interpreter ends.
+        """
+        from heterformer.network.frames import build_from_frames
+
+        return build_from_frames(spec, nodes, relations or {}, out)
+
+    @classmethod
+    def from_hetero_data(cls, data: Any, texts: Mapping[NodeType, Sequence[str]], **spec: Any) -> Network:
+        """Build from a PyTorch Geometric ``HeteroData``; see ``network.hetero_data``."""
+        from heterformer.network.hetero_data import from_hetero_data
+
+        return from_hetero_data(data, texts, **spec)
+
+    def to_hetero_data(self) -> Any:
+        """This network as a PyTorch Geometric ``HeteroData``, rows in network order."""
+        from heterformer.network.hetero_data import to_hetero_data
+
+        return to_hetero_data(self)
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{self.schema.counts[t]:,} {t}" for t in self.schema.node_types)
+        return f"Network({self.name}: {counts})"
+
+    def ids(self, node_type: NodeType, rows: Iterable[int] | None = None) -> list[str]:
+        """The user's ids, of all nodes or of the given rows."""
+        return self._values(node_type, "id", rows)
+
+    def texts(self, node_type: NodeType, rows: Iterable[int] | None = None) -> list[str]:
+        """The texts of a text-rich type, of all nodes or of the given rows."""
+        return self._values(node_type, "text", rows)
+
+    def text_batches(self, node_type: NodeType) -> Iterator[list[str]]:
+        """All texts in row order, some thousands at a time."""
+        for batch in self._table(node_type).select(["text"]).to_batches(max_chunksize=16_384):
+            yield [str(text) for text in batch.column(0).to_pylist()]
+
+    def names(self, node_type: NodeType, rows: Iterable[int] | None = None) -> list[str]:
+        """What to show a person: the name column, else the text, else the id."""
+        columns = self._table(node_type).column_names
+        shown = next(c for c in ("name", "text", "id") if c in columns)
+        return self._values(node_type, shown, rows)
+
+    def attributes(self, node_type: NodeType) -> tuple[str, ...]:
+        """The names of the columns kept for display."""
+        columns = self._table(node_type).column_names
+        return tuple(c.removeprefix(ATTRIBUTE) for c in columns if c.startswith(ATTRIBUTE))
+
+    def attribute(
+        self, node_type: NodeType, name: str, rows: Iterable[int] | None = None
+    ) -> list[str | None]:
+        """The values of a column kept for display."""
+        return self._values(node_type, ATTRIBUTE + name, rows)
+
+    def labels(self, node_type: NodeType) -> pl.Series:
+        """A list of labels per node, empty where it has none; ``label_kinds`` tells single from multi."""
+        if node_type not in self.label_kinds:
+            raise InputError(
+                f"{self.path}: node type {node_type!r} has no 'label' column in its specification."
+            )
+        return self._series(node_type, "label")
+
+    def times(self, node_type: NodeType) -> NDArray[np.float64]:
+        """The time of each node, NaN where unknown."""
+        if "time" not in self._table(node_type).column_names:
+            raise InputError(
+                f"{self.path}: node type {node_type!r} has no 'time' column in its specification."
+            )
+        return self._series(node_type, "time").fill_null(float("nan")).to_numpy()
+
+    def splits(self, node_type: NodeType) -> pl.Series:
+        """The user's own 'train', 'validation' or 'test' per node, null where there is none."""
+        if "split" not in self._table(node_type).column_names:
+            raise InputError(
+                f"{self.path}: node type {node_type!r} has no 'split' column in its specification."
+            )
+        return self._series(node_type, "split")
+
+    def rows(self, node_type: NodeType, ids: Sequence[str]) -> NDArray[np.int64]:
+        """The rows of the given ids; an id that is not there is an error."""
+        wanted = pl.DataFrame({"id": pl.Series(ids, dtype=pl.String)})
+        known = self._id_frame(node_type).join(wanted.unique(), on="id", how="semi")
+        rows = wanted.join(known, on="id", how="left", maintain_order="left")["row"]
+        if rows.null_count():
+            absent = ids[int(rows.is_null().arg_max() or 0)]
+            raise InputError(f"{self.path}: there is no {node_type} with the id {absent!r}.")
+        return rows.to_numpy().astype(np.int64)
+
+    def adjacency(self, center: NodeType, neighbor: NodeType) -> Adjacency:
+        """The neighbours of one type of all nodes of type ``center``, both directions of each relation."""
+        key = (center, neighbor)
+        if key not in self._adjacency:
+            self._adjacency[key] = Adjacency.open(self.path / "adjacency" / f"{center}--{neighbor}")
+        return self._adjacency[key]
+
+    def edges(self, relation: str) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """The edges of a relation as (source rows, target rows), sorted."""
+        forward = self.schema.relation(relation).forward
+        number = self.schema.edge_types.index(forward)
+        return self.adjacency(forward.center, forward.neighbor).entries(number)
+
+    @cached_property
+    def description(self) -> dict[str, Any]:
+        """The stored description, as JSON values."""
+        values: dict[str, Any] = json.loads((self.path / DESCRIPTION).read_text(encoding="utf-8"))
+        return values
+
+    def _table(self, node_type: NodeType) -> pa.Table:
+        if node_type not in self.schema.counts:
+            known = ", ".join(map(repr, self.schema.node_types))
+            raise InputError(f"{self.path}: no node type {node_type!r}, the types are {known}.")
+        if node_type not in self._tables:
+            source = pa.memory_map(str(self.path / "nodes" / f"{node_type}.arrow"))
+            self._tables[node_type] = pa.ipc.open_file(source).read_all()
+        return self._tables[node_type]
+
+    def _series(self, node_type: NodeType, column: str) -> pl.Series:
+        series = pl.from_arrow(self._table(node_type).column(column))
+        assert isinstance(series, pl.Series)
+        return series
+
+    def _id_frame(self, node_type: NodeType) -> pl.DataFrame:
+        return self._series(node_type, "id").alias("id").to_frame().with_row_index("row")
+
+    def _values(self, node_type: NodeType, column: str, rows: Iterable[int] | None) -> list[Any]:
+        if column not in self._table(node_type).column_names:
+            raise InputError(f"{self.path}: node type {node_type!r} has no {column!r}.")
+        values = self._table(node_type).column(column)
+        return values.to_pylist() if rows is None else [values[int(r)].as_py() for r in rows]

@@ -1,0 +1,174 @@
+"""What a column is wanted for, and how its values become ids, texts and times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, Protocol
+
+import polars as pl
+
+from heterformer.errors import InputError
+
+Kind = Literal["id", "ids", "text", "time", "value"]
+
+DTYPES: dict[Kind, pl.DataType] = {
+    "id": pl.String(),
+    "ids": pl.List(pl.String()),
+    "text": pl.String(),
+    "time": pl.Float64(),
+    "value": pl.String(),
+}
+
+
+DATES = ("%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S", "%d-%b-%Y", "%Y-%m", "%Y/%m/%d")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A wanted column. A dotted path reaches into records: ``authors.id`` is the ids of a list of authors."""
+
+    path: str
+    kind: Kind
+    separator: str | None = None
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Consecutive rows: one series per wanted column, in their order."""
+
+    columns: tuple[pl.Series, ...]
+    first: int  # the number of the first row within the table, from 0
+    done: float  # the share of the table read so far
+
+    def __len__(self) -> int:
+        return len(self.columns[0])
+
+
+class Table(Protocol):
+    """Anything that can be read in chunks of chosen columns."""
+
+    @property
+    def where(self) -> str:
+        """How messages name the table."""
+
+    @property
+    def size(self) -> int:
+        """Bytes (or an estimate), for progress bars."""
+
+    def chunks(self, columns: Sequence[Column]) -> Iterator[Chunk]:
+        """Every row, some at a time; an absent column or a value of the wrong kind is an error."""
+
+
+def missing_column(where: str, path: str, found: Sequence[str]) -> InputError:
+    """The complaint about a column that a table lacks."""
+    return InputError(f"{where}: no column {path!r}, the columns are {', '.join(map(repr, found))}.")
+
+
+def converted(values: pl.Series, column: Column, where: str, first: int) -> pl.Series:
+    """A typed series (from CSV, Parquet or a frame) as the kind of values that ``column`` asks for."""
+    match column.kind:
+        case "id":
+            return _as_ids(values, column, where, first)
+        case "ids":
+            return _as_id_lists(values, column, where, first)
+        case "text":
+            if values.dtype == pl.Null:
+                return values.cast(pl.String)
+            if values.dtype not in (pl.String, pl.Categorical, pl.Enum):
+                raise _wrong_kind(values, column, where, first, "text")
+            return values.cast(pl.String)
+        case "time":
+            return _as_times(values, column, where, first)
+        case "value":
+            if isinstance(values.dtype, pl.List):
+                return values.cast(pl.List(pl.String)).list.join(", ")
+            return values.cast(pl.String)
+
+
+def time_value(text: str) -> float | None:
+    """A number, or a date as a decimal year; None if it is neither."""
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    for form in DATES:
+        try:
+            day = datetime.strptime(text.strip()[:19], form)
+        except ValueError:
+            continue
+        return day.year + (day.timetuple().tm_yday - 1) / 366
+    return None
+
+
+def root_of(path: str, names: Sequence[str], where: str) -> str:
+    """The column of the table in which a dotted path starts."""
+    root = path if path in names else path.split(".")[0]
+    if root not in names:
+        raise missing_column(where, path, names)
+    return root
+
+
+def selected(frame: pl.DataFrame, columns: Sequence[Column], where: str, first: int) -> tuple[pl.Series, ...]:
+    """The wanted columns of a typed frame, each reached, checked and converted."""
+    return tuple(converted(_reached(frame, c, where, first), c, where, first) for c in columns)
+
+
+def _reached(frame: pl.DataFrame, column: Column, where: str, first: int) -> pl.Series:
+    """Follow a dotted path into structs and lists of structs."""
+    root = root_of(column.path, frame.columns, where)
+    values = frame[root]
+    for step in column.path[len(root) :].split(".")[1:]:
+        element = values.dtype.inner if isinstance(values.dtype, pl.List) else values.dtype
+        if not isinstance(element, pl.Struct):
+            raise _wrong_kind(values, column, where, first, f"records with a field {step!r}")
+        if step not in (names := [f.name for f in element.fields]):
+            raise missing_column(f"{where}: inside {column.path!r}", step, names)
+        if isinstance(values.dtype, pl.List):
+            values = values.list.eval(pl.element().struct.field(step))
+        else:
+            values = values.struct.field(step)
+    return values
+
+
+def _as_ids(values: pl.Series, column: Column, where: str, first: int) -> pl.Series:
+    dtype = values.dtype
+    if dtype in (pl.String, pl.Categorical, pl.Enum, pl.Null) or dtype.is_integer():
+        return values.cast(pl.String)
+    raise _wrong_kind(values, column, where, first, "ids: text or whole numbers")
+
+
+def _as_id_lists(values: pl.Series, column: Column, where: str, first: int) -> pl.Series:
+    if isinstance(values.dtype, (pl.List, pl.Array)):
+        values = values.cast(pl.List(values.dtype.inner))
+        _as_ids(values.list.explode(empty_as_null=False, keep_nulls=False), column, where, first)
+        return values.cast(pl.List(pl.String))
+    values = _as_ids(values, column, where, first)
+    if column.separator is not None:
+        return values.str.split(column.separator).list.eval(pl.element().str.strip_chars())
+    return pl.select(pl.concat_list(values)).to_series()
+
+
+def _as_times(values: pl.Series, column: Column, where: str, first: int) -> pl.Series:
+    if values.dtype.is_numeric() or values.dtype == pl.Null:
+        return values.cast(pl.Float64)
+    if values.dtype in (pl.Date, pl.Datetime):
+        return (values.dt.year() + (values.dt.ordinal_day() - 1) / 366).cast(pl.Float64)
+    if values.dtype != pl.String:
+        raise _wrong_kind(values, column, where, first, "a number or a date")
+    times = values.map_elements(time_value, return_dtype=pl.Float64)
+    if (wrong := times.is_null() & values.is_not_null()).any():
+        row = int(wrong.arg_max() or 0)
+        found = f"found {values[row]!r}, expected a number or a date such as 2023-08-06"
+        raise InputError(f"{where}: row {first + row + 1}, column {column.path!r}: {found}.")
+    return times
+
+
+def _wrong_kind(values: pl.Series, column: Column, where: str, first: int, expected: str) -> InputError:
+    present = values.is_not_null()
+    row = int(present.arg_max() or 0)
+    found = f"found {values[row]!r} (type {values.dtype})" if len(values) else f"type {values.dtype}"
+    return InputError(
+        f"{where}: row {first + row + 1}, column {column.path!r}: {found}, expected {expected}."
+    )

@@ -1,0 +1,106 @@
+"""CSV and TSV tables."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv
+
+from heterformer.errors import InputError
+from heterformer.network.tables.column import Chunk, Column, converted, missing_column
+
+BLOCK = 16 << 20  # bytes parsed at a time
+
+
+class DelimitedTable:
+    """A CSV or TSV file with a header line. Every value is text; an empty field is a missing value."""
+
+    def __init__(self, path: Path, delimiter: str) -> None:
+        self.path = path
+        self.where = str(path)
+        self.delimiter = delimiter
+        self.size = path.stat().st_size
+
+    def chunks(self, columns: Sequence[Column]) -> Iterator[Chunk]:
+        try:
+            yield from self._chunks(columns)
+        except (pa.ArrowInvalid, OSError, EOFError) as error:
+            raise self._diagnosed(error) from None
+
+    def _chunks(self, columns: Sequence[Column]) -> Iterator[Chunk]:
+        with self.path.open("rb") as raw, _decompressed(raw, self.path) as stream:
+            names = self._header(columns)
+            reader = pyarrow.csv.open_csv(
+                stream,
+                read_options=pyarrow.csv.ReadOptions(block_size=BLOCK),
+                parse_options=pyarrow.csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
+                convert_options=pyarrow.csv.ConvertOptions(
+                    column_types=dict.fromkeys(names, pa.large_string()),
+                    include_columns=list(dict.fromkeys(c.path for c in columns)),
+                    null_values=[""],
+                    strings_can_be_null=True,
+                ),
+            )
+            first = 0
+            for batch in reader:
+                frame = cast(pl.DataFrame, pl.from_arrow(batch))
+                series = tuple(converted(frame[c.path], c, self.where, first) for c in columns)
+                yield Chunk(series, first, raw.tell() / max(self.size, 1))
+                first += len(frame)
+
+    def _header(self, columns: Sequence[Column]) -> list[str]:
+        with self.path.open("rb") as raw, _decompressed(raw, self.path) as stream:
+            head = stream.read(1 << 20).decode("utf-8-sig", errors="replace")
+        names = next(csv.reader(head.splitlines(), delimiter=self.delimiter), [])
+        if not names:
+            raise InputError(f"{self.where}: the file is empty, expected a header line with column names.")
+        for column in columns:
+            if names.count(column.path) > 1:
+                raise InputError(f"{self.where}: line 1: column {column.path!r} is there more than once.")
+            if column.path not in names:
+                raise missing_column(self.where, column.path, names)
+        return names
+
+    def _diagnosed(self, error: Exception) -> InputError:
+        """Read once more, slowly, to say which line is wrong: the fast parser does not."""
+        try:
+            with self.path.open("rb") as raw, _decompressed(raw, self.path) as stream:
+                lines = _decoded_lines(stream, self.where)
+                reader = csv.reader(lines, delimiter=self.delimiter)
+                names = next(reader)
+                for row in reader:
+                    if row and len(row) != len(names):
+                        found = f"found {len(row)} fields, expected {len(names)} ({', '.join(names)})"
+                        return InputError(f"{self.where}: line {reader.line_num}: {found}.")
+        except InputError as undecodable:
+            return undecodable
+        except (OSError, EOFError) as broken:
+            if self.path.suffix == ".gz":
+                return InputError(
+                    f"{self.where}: the gzip file is broken ({broken}); fetch or write it again."
+                )
+            return InputError(f"{self.where}: cannot be read ({broken}).")
+        except csv.Error as broken:
+            return InputError(f"{self.where}: line {reader.line_num}: {broken}.")
+        return InputError(f"{self.where}: cannot be parsed ({error}).")
+
+
+def _decompressed(raw: BinaryIO, path: Path) -> BinaryIO:
+    return cast(BinaryIO, gzip.GzipFile(fileobj=raw) if path.suffix == ".gz" else raw)
+
+
+def _decoded_lines(stream: BinaryIO, where: str) -> Iterator[str]:
+    for number, line in enumerate(stream, start=1):
+        try:
+            yield line.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            found = f"byte {error.start + 1} of the line is {line[error.start]:#04x}"
+            raise InputError(
+                f"{where}: line {number}: {found}, which is not UTF-8; convert the file."
+            ) from None

@@ -1,0 +1,61 @@
+"""Parquet tables."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+import tempfile
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet
+
+from heterformer.errors import InputError
+from heterformer.network.tables.column import Chunk, Column, root_of, selected
+
+ROWS = 1 << 18  # rows held at a time
+
+
+class ParquetTable:
+    """A Parquet file; nested columns are reached by a dotted path."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.where = str(path)
+        self.size = path.stat().st_size
+
+    def chunks(self, columns: Sequence[Column]) -> Iterator[Chunk]:
+        try:
+            with self._opened() as file:
+                yield from self._chunks(file, columns)
+        except pa.ArrowInvalid as error:
+            raise InputError(f"{self.where}: not a readable Parquet file ({error}).") from None
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise InputError(f"{self.where}: the gzip file is broken ({error}); fetch it again.") from None
+
+    def _chunks(self, file: Any, columns: Sequence[Column]) -> Iterator[Chunk]:
+        names = file.schema_arrow.names
+        roots = list(dict.fromkeys(root_of(c.path, names, self.where) for c in columns))
+        first, total = 0, max(file.metadata.num_rows, 1)
+        for batch in file.iter_batches(ROWS, columns=roots):
+            frame = cast(pl.DataFrame, pl.from_arrow(batch))
+            yield Chunk(selected(frame, columns, self.where, first), first, (first + len(frame)) / total)
+            first += len(frame)
+
+    @contextmanager
+    def _opened(self) -> Iterator[Any]:
+        if self.path.suffix != ".gz":
+            with pyarrow.parquet.ParquetFile(self.path) as file:
+                yield file
+            return
+        # Parquet is read from its end, which a gzip stream cannot do: unpack it first.
+        with tempfile.TemporaryFile() as plain, gzip.open(self.path) as packed:
+            shutil.copyfileobj(packed, plain)
+            plain.seek(0)
+            with pyarrow.parquet.ParquetFile(plain) as file:
+                yield file

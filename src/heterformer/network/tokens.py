@@ -1,0 +1,90 @@
+"""Texts as tokens: made once per tokenizer, stored packed beside the network, memory-mapped ever after."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heterformer.errors import InputError
+from heterformer.network.adjacency import mapped
+from heterformer.network.schema import NodeType
+from heterformer.network.store import Network
+from heterformer.progress import progress_bar
+
+
+@dataclass(frozen=True)
+class PackedTokens:
+    """The tokens of every text of a network, end to end. Texts are numbered over all text-rich types."""
+
+    first: dict[NodeType, int]  # the text number of each type's row 0
+    offsets: NDArray[np.int64]  # (texts + 1,)
+    tokens: NDArray[np.int32]
+
+    def gather(self, texts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The chosen texts' tokens end to end, and their offsets."""
+        start = self.offsets[texts]
+        lengths = self.offsets[texts + 1] - start
+        offsets = np.zeros(len(texts) + 1, dtype=np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        positions = np.arange(offsets[-1]) + np.repeat(start - offsets[:-1], lengths)
+        return self.tokens[positions].astype(np.int64), offsets
+
+
+def open_tokens(network: Network, tokenizer: Any, max_tokens: int | None = None) -> PackedTokens:
+    """The network's texts under a fast Hugging Face tokenizer, at most ``max_tokens`` each."""
+    limit = max_tokens or network.schema.max_tokens
+    folder = network.path / "tokens" / _fingerprint(tokenizer, limit)
+    if not folder.is_dir():
+        _write(network, tokenizer, limit, folder)
+    first, count = {}, 0
+    for node_type in network.schema.text_rich:
+        first[node_type] = count
+        count += network.schema.counts[node_type]
+    tokens = np.asarray(np.memmap(folder / "tokens.bin", dtype=np.int32, mode="r"))
+    return PackedTokens(first, mapped(folder / "offsets.npy"), tokens)
+
+
+def _write(network: Network, tokenizer: Any, limit: int, folder: Path) -> None:
+    total = sum(network.schema.counts[t] for t in network.schema.text_rich)
+    try:
+        folder.parent.mkdir(exist_ok=True)
+        partial = Path(tempfile.mkdtemp(dir=folder.parent, suffix=".partial"))
+    except OSError as error:
+        raise InputError(f"{network.path}: tokens cannot be stored there ({error.strerror}).") from None
+    lengths = []
+    try:
+        with (partial / "tokens.bin").open("wb") as file, progress_bar("tokenising", total) as bar:
+            for node_type in network.schema.text_rich:
+                for texts in network.text_batches(node_type):
+                    encoded = tokenizer(
+                        texts,
+                        truncation=True,
+                        max_length=limit,
+                        return_attention_mask=False,
+                        return_token_type_ids=False,
+                    )["input_ids"]
+                    lengths.append(np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded)))
+                    file.write(np.concatenate([np.asarray(e, dtype=np.int32) for e in encoded]).tobytes())
+                    bar.advance(len(texts))
+        offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(np.concatenate(lengths))])
+        np.save(partial / "offsets.npy", offsets, allow_pickle=False)
+        if not folder.is_dir():  # another process may have been quicker
+            os.rename(partial, folder)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _fingerprint(tokenizer: Any, limit: int) -> str:
+    if not getattr(tokenizer, "is_fast", False):
+        found = type(tokenizer).__name__
+        raise InputError(f"found the tokenizer {found}, expected a fast one (with a tokenizer.json).")
+    content = f"{limit} {tokenizer.backend_tokenizer.to_str()}"
+    return hashlib.blake2b(content.encode(), digest_size=8).hexdigest()

@@ -1,0 +1,54 @@
+"""Progress bars for anything that takes more than a few seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    Progress,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+console = Console()
+messages = Console(stderr=True)
+
+
+class Bar:
+    """One running bar; ``advance`` and ``describe`` are all a long computation needs to know."""
+
+    def __init__(self, progress: Progress | None, total: float) -> None:
+        self._progress = progress
+        self._task = progress.add_task("", total=total) if progress else None
+
+    def advance(self, amount: float = 1) -> None:
+        if self._progress is not None and self._task is not None:
+            self._progress.advance(self._task, amount)
+
+    def describe(self, text: str) -> None:
+        if self._progress is not None and self._task is not None:
+            self._progress.update(self._task, description=text)
+
+
+@contextmanager
+def progress_bar(description: str, total: float, show: bool = True) -> Iterator[Bar]:
+    """A bar on standard error that vanishes when done, so that results stay readable and pipes stay clean."""
+    if not show or not messages.is_terminal:
+        yield Bar(None, total)
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=messages, transient=True) as progress:
+        bar = Bar(progress, total)
+        bar.describe(description)
+        yield bar

@@ -1,0 +1,102 @@
+"""A network in the terminal: its build report and its description."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from heterformer.network.describe import Degrees, Description, NodeSummary
+from heterformer.network.report import BuildReport, Tally
+
+SHOWN_CLASSES = 8
+
+
+def build_report(report: BuildReport) -> RenderableType:
+    """What was read, kept and dropped, with the reason and examples."""
+    table = Table(title="Build report", title_justify="left")
+    for heading in ("", "read", "kept"):
+        table.add_column(heading, justify="left" if not heading else "right")
+    table.add_column("dropped or noted")
+    for what, tallies in (("node", report.nodes), ("relation", report.relations)):
+        for name, tally in tallies.items():
+            table.add_row(f"{what} {name}", f"{tally.read:,}", f"{tally.kept:,}", "\n".join(_findings(tally)))
+    return table
+
+
+def description(found: Description) -> RenderableType:
+    """The paper's data table, degrees, labels and warnings."""
+    parts: list[RenderableType] = [_nodes(found), _relations(found)]
+    if any(n.classes for n in found.nodes):
+        parts.append(_labels(found))
+    for warning in found.warnings:
+        parts.append(Text.assemble(("warning: ", "bold yellow"), warning))
+    return Group(*parts)
+
+
+def _findings(tally: Tally) -> Iterator[str]:
+    for verb, found in (("dropped", tally.dropped), ("kept", tally.noted)):
+        for reason, finding in found.items():
+            examples = "; ".join(finding.examples)
+            yield escape(f"{verb} {finding.count:,}: {reason} ({examples})")
+
+
+def _nodes(found: Description) -> Table:
+    table = Table(title=f"{found.name}: nodes (*: text-rich)", title_justify="left")
+    table.add_column("type")
+    for heading in ("nodes", "isolated", "words: mean", "median", "longest", "empty texts"):
+        table.add_column(heading, justify="right")
+    for node in found.nodes:
+        texts = node.texts
+        lengths = (
+            (f"{texts.mean:.1f}", f"{texts.median:.0f}", f"{texts.longest:,}", f"{texts.empty:,}")
+            if texts
+            else ("", "", "", "")
+        )
+        star = "*" if texts else ""
+        table.add_row(node.node_type + star, f"{node.count:,}", f"{node.isolated:,}", *lengths)
+    return table
+
+
+def _relations(found: Description) -> Table:
+    table = Table(title="relations (edges per node that has any)", title_justify="left")
+    table.add_column("relation")
+    table.add_column("joins")
+    table.add_column("edges", justify="right")
+    for heading in ("per source: mean / median / max", "per target: mean / median / max"):
+        table.add_column(heading, justify="right")
+    for summary in found.relations:
+        relation = summary.relation
+        predicted = " (predicted)" if relation.name == found.predict else ""
+        table.add_row(
+            relation.name + predicted,
+            f"{relation.source} → {relation.target}",
+            f"{summary.edges:,}",
+            _shown(summary.source),
+            _shown(summary.target),
+        )
+    return table
+
+
+def _shown(degrees: Degrees) -> str:
+    return f"{degrees.mean:.1f} / {degrees.median:.0f} / {degrees.highest:,}"
+
+
+def _labels(found: Description) -> Table:
+    table = Table(title="labels", title_justify="left")
+    table.add_column("type")
+    table.add_column("labelled", justify="right")
+    table.add_column("classes", justify="right")
+    table.add_column("most frequent")
+    for node in found.nodes:
+        if node.labelled is not None:
+            table.add_row(node.node_type, f"{node.labelled:,}", f"{len(node.classes):,}", _frequent(node))
+    return table
+
+
+def _frequent(node: NodeSummary) -> str:
+    shown = [f"{name} {count:,}" for name, count in list(node.classes.items())[:SHOWN_CLASSES]]
+    return escape(", ".join(shown) + (", …" if len(node.classes) > SHOWN_CLASSES else ""))
