@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heterformer.errors import InputError
+from heterformer.files import new_folder
 from heterformer.network.adjacency import Adjacency
 from heterformer.network.ids import IdIndex
 from heterformer.network.node_tables import NodeTable, read_node_table, write_ids
@@ -54,31 +51,6 @@ def build_network(
     with new_folder(out) as folder, progress_bar("reading", total) as bar:
         _Builder(spec, folder, nodes, relations, bar).build()
     return Network.open(out)
-
-
-@contextmanager
-def new_folder(out: Path) -> Iterator[Path]:
-    """A temporary folder beside ``out`` that takes its name on success and vanishes on any failure."""
-    if out.exists():
-        raise InputError(f"{out}: exists already; remove it or choose another name.")
-    out.parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix=f".{out.name}.", suffix=".partial", dir=out.parent))
-    try:
-        yield folder
-        folder.chmod(0o777 & ~_umask())  # mkdtemp's folder is private; the result should be an ordinary one
-        os.rename(folder, out)
-    except BaseException as error:
-        shutil.rmtree(folder, ignore_errors=True)
-        if isinstance(error, OSError):
-            reason = error.strerror or error
-            raise InputError(f"{out}: could not be written ({reason}); nothing was left behind.") from error
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 class _Builder:

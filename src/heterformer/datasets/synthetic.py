@@ -1,0 +1,458 @@
+"""An academic network with a planted truth, of 200 to 5 million papers.
+
+What is planted, and so what a model can find at best:
+
+- A paper belongs to a research group of about 30 papers (of five times ``citations_per_paper`` if that is
+  more), a group to one of 50 sub-topics, a sub-topic to one of 10 fields. All fields are equally large.
+- 75 % of the citations are drawn from the earlier papers of the own group, 20 % from those of the own
+  sub-topic (own group included), 5 % from all earlier papers. Nothing else explains a citation.
+- Authors write only for their own group. 85 % of the papers appear in a venue of their sub-topic, the others
+  in any venue.
+- A title tells the sub-topic and never the group. A share of the titles (``ambiguous``) tells neither
+  sub-topic nor field: all its words are shared by a pair of fields which use them equally often, so that no
+  reader of the title alone can be right about the field more than half the time. Neighbours can tell.
+
+``planted_ceiling`` turns this into the best PREC@1 that link prediction can reach.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from heterformer.datasets.synthetic_words import (
+    AMBIGUOUS,
+    FIELD_NAMES,
+    FIELDS,
+    FIRST_NAMES,
+    INITIALS,
+    LAST_NAMES,
+    PAIR_LISTS,
+    PHRASES,
+    SUBTOPICS,
+    VOCABULARY,
+    WORD_LISTS,
+    WORDS_PER_LIST,
+)
+from heterformer.errors import InputError
+from heterformer.files import new_folder
+
+Integers = NDArray[np.integer]
+Column = Any  # a pyarrow array; pyarrow comes without types
+
+GROUP_SHARE, SUBTOPIC_SHARE = 0.75, 0.2  # of the citations; the rest is drawn from all earlier papers
+OWN_VENUE_SHARE = 0.85  # of the papers, published in a venue of their own sub-topic
+AMBIGUOUS_WORD_SHARE = 0.2  # of the later content words of a clear title
+PAPERS_PER_GROUP = 30
+FIRST_YEAR, YEARS = 1975, 50
+PAPERS_PER_CHUNK = 250_000  # bounds the memory: one chunk of a table is held at a time
+ROUNDS = 40  # of drawing distinct links; more than two or three only where almost every link exists
+
+PAIRS_OF_FIELD = np.array([[i for i, pair in enumerate(AMBIGUOUS) if f in pair] for f in FIELD_NAMES])
+SPECIFICATION = """\
+name: synthetic
+nodes:
+  paper:  {file: papers.parquet, id: id, text: [title], label: field, keep: [subtopic], time: year}
+  author: {file: authors.parquet, id: id, name: name, label: field}
+  venue:  {}
+relations:
+  cites:        {from: paper, to: paper, file: cites.parquet, columns: [source, target]}
+  written_by:   {from: paper, to: author, file: written_by.parquet, columns: [paper, author]}
+  published_in: {from: paper, to: venue, file: published_in.parquet, columns: [paper, venue]}
+predict: cites
+neighbors: {paper: 5, author: 3, venue: 1}
+max_tokens: 32
+"""
+
+# Opening, three content words, connector, two content words, ending: how often each is there.
+SLOT_SHARE = np.array([0.5, 1.0, 1.0, 0.5, 1.0, 1.0, 0.5, 0.25])
+
+
+@dataclass(frozen=True)
+class SyntheticOptions:
+    """The size of a synthetic network and how much its titles tell."""
+
+    papers: int = 10_000
+    """Number of papers, 200 to 5,000,000."""
+
+    authors: int | None = None
+    """Number of authors; three for every four papers if not given."""
+
+    venues: int | None = None
+    """Number of venues; one for every 125 papers, but at least one per sub-topic, if not given."""
+
+    citations_per_paper: float = 6.0
+    """Mean number of papers that a paper cites, 1 to 50 and at most 3 % of the papers."""
+
+    authors_per_paper: float = 2.8
+    """Mean number of authors of a paper, 1 to 7; each paper has at least one."""
+
+    ambiguous: float = 0.4
+    """Share of the titles from which neither sub-topic nor field can be told, 0 to 1."""
+
+    seed: int = 0
+    """Seed of all random draws: the same options and seed give the same tables."""
+
+    def __post_init__(self) -> None:
+        _check("--papers", self.papers, 200, 5_000_000)
+        _check("--ambiguous", self.ambiguous, 0, 1)
+        _check("--seed", self.seed, 0, 2**63 - 1)
+        # Limits that leave enough papers and authors in a group for the links planted there.
+        sizes = f" for {self.papers} papers"
+        _check("--citations-per-paper", self.citations_per_paper, 1, min(50, self.papers * 3 // 100), sizes)
+        _check("--authors-per-paper", self.authors_per_paper, 1, 7)
+        fewest_authors = self.group_count * ceil(2 * self.authors_per_paper)
+        most_authors = int(self.papers * self.authors_per_paper)  # more would leave some without a paper
+        _check("--authors", self.author_count, fewest_authors, most_authors, sizes)
+        _check("--venues", self.venue_count, self.subtopic_count, self.papers // 10, sizes)
+
+    @property
+    def author_count(self) -> int:
+        return self.papers * 3 // 4 if self.authors is None else self.authors
+
+    @property
+    def venue_count(self) -> int:
+        return max(self.papers // 125, self.subtopic_count) if self.venues is None else self.venues
+
+    @property
+    def group_count(self) -> int:
+        """Research groups: as many for each field, and large enough for the citations within them."""
+        papers_per_group = max(PAPERS_PER_GROUP, 5 * self.citations_per_paper)
+        return len(FIELDS) * max(1, round(self.papers / papers_per_group / len(FIELDS)))
+
+    @property
+    def subtopic_count(self) -> int:
+        """Sub-topics in use: all 50 if there are as many groups, otherwise as many as there are groups."""
+        return min(len(SUBTOPICS), self.group_count)
+
+
+def write_synthetic(folder: Path, options: SyntheticOptions) -> Path:
+    """Write the tables and the specification of a synthetic network to a new folder.
+
+    Returns the path of the specification, ``network.yaml``. ``papers.parquet`` has a column ``group`` that
+    the specification does not name: the planted truth, which a model must not see.
+    """
+    with new_folder(Path(folder)) as partial:
+        _write_tables(partial, options)
+    return Path(folder) / "network.yaml"
+
+
+def planted_ceiling(folder: Path, batch_size: int = 100, seed: int = 0) -> dict[str, float]:
+    """The best expected in-batch PREC@1 on the network written to ``folder``, by simulated batches.
+
+    ``network`` is what an oracle reaches that knows every paper's group and sub-topic, ``text`` one that
+    knows only what the titles tell; neither uses the years. Each query has one of its citations drawn at
+    random, the other queries' citations are the negatives, and ties are broken at random.
+    """
+    folder = Path(folder)
+    pairs = _one_citation_per_query(folder / "cites.parquet", batch_size, np.random.default_rng(seed))
+    papers = pq.read_table(folder / "papers.parquet", columns=["title", "subtopic", "group"])
+    titles: Any = papers["title"].take(pairs.ravel()).to_pylist()
+    subtopics: Any = papers["subtopic"].combine_chunks().dictionary_encode()
+    subtopic, group = subtopics.indices.to_numpy(), papers["group"].to_numpy()
+    size = np.bincount(subtopic)
+    belief = _beliefs(titles, subtopics.dictionary.to_pylist(), size).reshape(*pairs.shape, -1)
+    network, text = [], []
+    for pair, (query, key) in zip(pairs, belief.transpose(0, 2, 1, 3), strict=True):
+        closeness = [np.equal.outer(*cell[pair].T).astype(float) for cell in (subtopic, group)]
+        network.append(_precision_at_1(sum(closeness)))
+        text.append(_precision_at_1((query / size) @ key.T))  # the chance to be drawn from the sub-topic
+    return {"network": float(np.mean(network)), "text": float(np.mean(text))}
+
+
+def _check(option: str, value: float, low: int, high: int, sizes: str = "") -> None:
+    if not low <= value <= high:  # also refuses NaN
+        raise InputError(f"{option} is {value}, expected a value from {low} to {high}{sizes}.")
+
+
+def _write_tables(folder: Path, options: SyntheticOptions) -> None:
+    truth = _Truth(options, np.random.default_rng(options.seed))
+    _write(folder / "papers.parquet", _papers(truth))
+    _write(folder / "authors.parquet", _authors(truth))
+    _write(folder / "cites.parquet", _cites(truth))
+    _write(folder / "written_by.parquet", _written_by(truth))
+    _write(folder / "published_in.parquet", _published_in(truth))
+    (folder / "network.yaml").write_text(SPECIFICATION, encoding="utf-8")
+
+
+def _write(path: Path, tables: Iterator[pa.Table]) -> None:
+    """One row group per table, so that no more than one is in memory."""
+    first = next(tables)
+    with pq.ParquetWriter(path, first.schema, compression="zstd", compression_level=1) as writer:
+        writer.write_table(first)
+        for table in tables:
+            writer.write_table(table)
+
+
+class _Truth:
+    """Who belongs where. Groups are numbered so that group g is of sub-topic g % S and of field g % 10."""
+
+    def __init__(self, options: SyntheticOptions, rng: np.random.Generator) -> None:
+        self.options, self.rng = options, rng
+        groups = options.group_count
+        self.papers = _Cells(rng.permutation(options.papers).astype(np.int32) % groups, groups)
+        self.authors = _Cells(rng.permutation(options.author_count).astype(np.int32) % groups, groups)
+
+    def subtopic(self, group: Integers) -> Integers:
+        return group % self.options.subtopic_count
+
+    def group_chunks(self, links_per_paper: float) -> Iterator[tuple[slice, int]]:
+        """Ranges of whole groups, each with the number of links that its papers are to have."""
+        start = self.papers.start
+        groups = max(1, PAPERS_PER_CHUNK * self.options.group_count // self.options.papers)
+        for low in range(0, self.options.group_count, groups):
+            high = min(low + groups, self.options.group_count)
+            quota = round(links_per_paper * start[high]) - round(links_per_paper * start[low])
+            yield slice(low, high), quota
+
+
+class _Cells:
+    """Nodes sorted by the cell (group, sub-topic) that they belong to; within a cell by their number."""
+
+    def __init__(self, cell: Integers, count: int) -> None:
+        self.cell = cell
+        self.order = np.argsort(cell, kind="stable").astype(np.int32)
+        self.size = np.bincount(cell, minlength=count).astype(np.int32)
+        self.start = np.concatenate([[0], np.cumsum(self.size)]).astype(np.int32)
+
+    def members(self, cells: slice) -> Integers:
+        """All nodes of a range of cells."""
+        return self.order[self.start[cells.start] : self.start[cells.stop]]
+
+    def earlier(self) -> _Circle:
+        """For every node, the nodes before it in its cell."""
+        first = self.start[self.cell]
+        rank = np.empty_like(first)
+        rank[self.order] = np.arange(len(rank), dtype=np.int32) - first[self.order]
+        return _Circle(self.order, first, rank)
+
+    def all_of(self, cell: Integers) -> _Circle:
+        """For nodes of another kind, whose cells are given, all nodes of the same cell."""
+        return _Circle(self.order, self.start[cell], self.size[cell])
+
+
+@dataclass(frozen=True)
+class _Circle:
+    """What each paper may link to: paper p to the ``choices[p]`` nodes of ``order`` from ``first[p]`` on."""
+
+    order: Integers
+    first: Integers
+    choices: Integers
+
+    def draw(self, papers: Integers, rng: np.random.Generator) -> Integers:
+        """One random link of each of the papers that have any choice, as packed pairs."""
+        papers = papers[self.choices[papers] > 0]
+        return _pack(papers, self.order[self.first[papers] + rng.integers(self.choices[papers])])
+
+
+def _pack(source: Integers, target: Integers) -> Integers:
+    """A pair as one number, so that sorting finds the duplicates."""
+    return (source.astype(np.int64) << 32) | target
+
+
+def _unpack(pairs: Integers) -> tuple[Integers, Integers]:
+    return pairs >> 32, pairs & 0xFFFFFFFF
+
+
+def _fill(
+    pairs: Integers, quota: int, circle: _Circle, papers: Integers, rng: np.random.Generator
+) -> Integers:
+    """Add random new links of ``papers`` until there are ``quota`` or the circle gives hardly any more.
+
+    ``pairs`` is sorted and so is the result. Each round draws more than is missing, then trims.
+    """
+    for _ in range(ROUNDS):
+        missing = quota - len(pairs)
+        if missing <= 0:
+            break
+        new = _distinct(circle.draw(rng.choice(papers, missing * 5 // 4 + 16), rng))
+        if len(pairs):
+            place = np.minimum(np.searchsorted(pairs, new), len(pairs) - 1)
+            new = new[pairs[place] != new]
+        if len(new) > missing:
+            new = rng.choice(new, missing, replace=False, shuffle=False)
+        pairs = np.sort(np.concatenate([pairs, new]))
+    return pairs
+
+
+def _distinct(values: Integers) -> Integers:
+    """Sorted, without duplicates; several times as fast as ``np.unique``."""
+    values = np.sort(values)
+    return values[np.diff(values, prepend=-1) > 0]
+
+
+def _cites(truth: _Truth) -> Iterator[pa.Table]:
+    """Citations, from the narrowest circle to the widest; what one cannot hold is left to the next."""
+    options, rng = truth.options, truth.rng
+    subtopic = truth.subtopic(truth.papers.cell)
+    circles = (
+        (GROUP_SHARE, truth.papers.earlier()),
+        (GROUP_SHARE + SUBTOPIC_SHARE, _Cells(subtopic, options.subtopic_count).earlier()),
+        (1.0, _Cells(np.zeros_like(subtopic), 1).earlier()),
+    )
+    for groups, quota in truth.group_chunks(options.citations_per_paper):
+        pairs: Integers = np.empty(0, np.int64)
+        for share, circle in circles:
+            pairs = _fill(pairs, round(share * quota), circle, truth.papers.members(groups), rng)
+        source, target = _unpack(pairs)
+        yield pa.table({"source": _ids("p", source), "target": _ids("p", target)})
+
+
+def _written_by(truth: _Truth) -> Iterator[pa.Table]:
+    """Authorships: first one for everybody, then random ones."""
+    circle = truth.authors.all_of(truth.papers.cell)
+    for groups, quota in truth.group_chunks(truth.options.authors_per_paper):
+        pairs = _one_for_everybody(truth, groups)
+        pairs = _fill(pairs, quota, circle, truth.papers.members(groups), truth.rng)
+        paper, author = _unpack(pairs)
+        yield pa.table({"paper": _ids("p", paper), "author": _ids("a", author)})
+
+
+def _one_for_everybody(truth: _Truth, groups: slice) -> Integers:
+    """In each group pair papers with authors in turn, until every paper and every author has had one."""
+    papers, authors = truth.papers, truth.authors
+    turns = np.maximum(papers.size, authors.size)[groups]
+    group = np.repeat(np.arange(groups.start, groups.stop), turns)
+    turn = np.arange(len(group)) - np.repeat(np.cumsum(turns) - turns, turns)
+    paper = papers.order[papers.start[group] + turn % papers.size[group]]
+    author = authors.order[authors.start[group] + turn % authors.size[group]]
+    return np.sort(_pack(paper, author))
+
+
+def _published_in(truth: _Truth) -> Iterator[pa.Table]:
+    """One venue per paper. Venue v is of sub-topic v % S."""
+    options, rng = truth.options, truth.rng
+    for papers in _chunks(options.papers):
+        subtopic = truth.subtopic(truth.papers.cell[papers]).astype(np.int64)
+        own_venues = -((subtopic - options.venue_count) // options.subtopic_count)
+        own = subtopic + options.subtopic_count * rng.integers(own_venues)
+        other = rng.integers(options.venue_count, size=len(own))
+        venue = np.where(rng.random(len(own)) < OWN_VENUE_SHARE, own, other)
+        yield pa.table({"paper": _ids("p", papers), "venue": _ids("v", venue)})
+
+
+def _papers(truth: _Truth) -> Iterator[pa.Table]:
+    """Papers in the order of time, more of them in later years."""
+    fields, subtopics = (pa.array(names) for names in zip(*SUBTOPICS, strict=True))
+    for papers in _chunks(truth.options.papers):
+        group = truth.papers.cell[papers]
+        subtopic = truth.subtopic(group)
+        year = FIRST_YEAR + (YEARS * np.sqrt(papers / truth.options.papers)).astype(np.int32)
+        columns = {
+            "id": _ids("p", papers),
+            "title": _titles(subtopic, truth.options.ambiguous, truth.rng),
+            "field": fields.take(subtopic),
+            "subtopic": subtopics.take(subtopic),
+            "year": pa.array(year),
+            "group": pa.array(group),
+        }
+        yield pa.table(columns)
+
+
+def _authors(truth: _Truth) -> Iterator[pa.Table]:
+    parts = [pa.array(names.split()) for names in (FIRST_NAMES, INITIALS, LAST_NAMES)]
+    fields = pa.array(FIELD_NAMES)
+    for authors in _chunks(truth.options.author_count):
+        names = [part.take(truth.rng.integers(len(part), size=len(authors))) for part in parts]
+        field = fields.take(truth.authors.cell[authors] % len(FIELDS))
+        yield pa.table({"id": _ids("a", authors), "name": _joined(*names, " "), "field": field})
+
+
+def _chunks(count: int) -> Iterator[Integers]:
+    for low in range(0, count, PAPERS_PER_CHUNK):
+        yield np.arange(low, min(low + PAPERS_PER_CHUNK, count))
+
+
+def _ids(letter: str, numbers: Integers) -> Column:
+    return _joined(letter, pa.array(numbers).cast(pa.string()), "")
+
+
+def _joined(*parts: Any) -> Column:
+    """The columns joined row by row; the last part is the separator."""
+    return pc.binary_join_element_wise(*parts)
+
+
+def _titles(subtopic: Integers, ambiguous: float, rng: np.random.Generator) -> Column:
+    """Titles that say a paper's sub-topic, or, for a share of them, only a pair of fields."""
+    count = len(subtopic)
+    content = _content_words(subtopic, rng.random(count) < ambiguous, rng)  # (count, 5)
+    ends = np.cumsum([WORDS_PER_LIST * len(WORD_LISTS + PAIR_LISTS), *map(len, PHRASES)])
+    opening, connector, ending = (rng.integers(ends[i], ends[i + 1], count) for i in range(len(PHRASES)))
+    words = np.column_stack([opening, content[:, :3], connector, content[:, 3:], ending])  # (count, 8)
+    present = rng.random(words.shape) < SLOT_SHARE
+    offsets: Column = pa.array(np.concatenate([[0], np.cumsum(present.sum(axis=1))]), pa.int32())
+    lists: Column = pa.ListArray.from_arrays(offsets, pa.array(VOCABULARY).take(words[present]))
+    titles: Column = pc.binary_join(lists, " ")
+    return pc.utf8_capitalize(titles)
+
+
+def _content_words(subtopic: Integers, ambiguous: NDArray[np.bool_], rng: np.random.Generator) -> Integers:
+    """Five distinct words for each title: its sub-topic's and some ambiguous ones, or only ambiguous ones."""
+    count = len(subtopic)
+    pairs = PAIRS_OF_FIELD[subtopic % len(FIELDS)]
+    pair = pairs[np.arange(count), rng.integers(pairs.shape[1], size=count)]
+    shared = rng.random((count, 5)) < AMBIGUOUS_WORD_SHARE
+    shared[:, 0] = False  # the first word of a clear title tells the sub-topic
+    shared[ambiguous] = True
+    word = np.argsort(rng.random((count, WORDS_PER_LIST), dtype=np.float32), axis=1)[:, :5]
+    return np.where(shared, len(WORD_LISTS) + pair[:, None], subtopic[:, None]) * WORDS_PER_LIST + word
+
+
+def _one_citation_per_query(path: Path, batch_size: int, rng: np.random.Generator) -> Integers:
+    """About 20,000 queries with one citation each, as numbers of papers: (batches, batch size, 2)."""
+    chunks = [np.stack([_numbers(c) for c in b.columns]) for b in pq.ParquetFile(path).iter_batches(1 << 20)]
+    source, target = np.concatenate(chunks, axis=1)
+    queries = rng.permutation(np.unique(source))
+    count = min(len(queries), max(20_000, batch_size)) // batch_size * batch_size
+    if count == 0:
+        raise InputError(f"batch_size is {batch_size}, expected at most {len(queries)}, the citing papers.")
+    asked = np.zeros(source.max() + 1, dtype=bool)
+    asked[queries[:count]] = True
+    edges = rng.permutation(np.flatnonzero(asked[source]))
+    _, first = np.unique(source[edges], return_index=True)
+    chosen = rng.permutation(edges[first])
+    return np.stack([source[chosen], target[chosen]], axis=1).reshape(-1, batch_size, 2)
+
+
+def _numbers(ids: Column) -> Integers:
+    digits: Column = pc.utf8_slice_codeunits(ids, 1)
+    return np.asarray(digits.cast(pa.int32()))
+
+
+def _beliefs(titles: Sequence[str], subtopics: Sequence[str], size: Integers) -> NDArray[np.float64]:
+    """The probability of each sub-topic, of ``size`` papers, given a title: (titles, sub-topics)."""
+    subtopic_of = {w: s for (_, s), words in zip(SUBTOPICS, WORD_LISTS, strict=True) for w in words}
+    share = {f: np.array([s in FIELDS[f] for s in subtopics]) * size for f in FIELD_NAMES}
+    belief = np.zeros((len(titles), len(subtopics)))
+    for row, title in zip(belief, titles, strict=True):
+        words = title.lower().split()
+        told = [subtopic_of[w] for w in words if w in subtopic_of]
+        if told:
+            row[subtopics.index(told[0])] = 1.0
+        else:
+            for field in _fields_told(words):
+                row += share[field] / share[field].sum()
+    belief /= belief.sum(axis=1, keepdims=True)
+    return belief
+
+
+def _fields_told(words: Sequence[str]) -> list[str]:
+    """The fields of an ambiguous title: both of each pair that has all its words, all equally likely."""
+    content = set(words) & set().union(*PAIR_LISTS)
+    pairs = zip(AMBIGUOUS, PAIR_LISTS, strict=True)
+    return [field for pair, pair_words in pairs if content <= set(pair_words) for field in pair]
+
+
+def _precision_at_1(score: NDArray[np.float64]) -> float:
+    """How often a query's own citation (the diagonal) has the best score, ties being broken at random."""
+    best = score >= score.max(axis=1, keepdims=True) * (1 - 1e-9)  # ties up to rounding
+    return float((np.diagonal(best) / best.sum(axis=1)).mean())
