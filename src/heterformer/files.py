@@ -35,3 +35,42 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+@contextmanager
+def replace_file(path: Path) -> Iterator[Path]:
+    """A file to write that takes the place of ``path`` on success: no reader sees half of it."""
+    partial = path.with_name(f".{path.name}.partial")
+    yield partial
+    os.replace(partial, path)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file whole or not at all."""
+    with replace_file(path) as partial:
+        partial.write_text(text, encoding="utf-8")
+
+
+@contextmanager
+def replace_folder(path: Path) -> Iterator[Path]:
+    """A folder to write into that takes the place of ``path``, old contents and all, on success."""
+    partial, old = path.with_name(f".{path.name}.partial"), path.with_name(f".{path.name}.old")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    yield partial
+    settled(path)
+    if path.exists():
+        os.rename(path, old)
+    os.rename(partial, path)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def settled(path: Path) -> Path:
+    """``path``, after undoing a replacement that a kill cut between its two renames."""
+    old = path.with_name(f".{path.name}.old")
+    if old.exists():
+        if path.exists():
+            shutil.rmtree(old, ignore_errors=True)
+        else:
+            os.rename(old, path)
+    return path

@@ -63,9 +63,8 @@ class Batch:
     centers: Tensor  # (B,) int64, positions in texts
     neighbors: dict[EdgeType, Neighbors]
     textless: dict[NodeType, Tensor]  # distinct row numbers of each textless type met, (n_type,) int64
-    false_negatives: Tensor | None = (
-        None  # (P, P) bool: key j, though not query i's own, is its true neighbour
-    )
+    text_numbers: Tensor | None = None  # (U,) int64, each text's number among all of the network's
+    false_negatives: Tensor | None = None  # (P, P) bool: key j is not query i's own, but no negative either
 
     def to(self, device: torch.device | str) -> Batch:
         """The same batch on ``device``."""

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
-from heterformer.batches.batch import Batch, Neighbors, Texts
+from heterformer.batches.assembly import SampledEdges, assemble
+from heterformer.batches.batch import Batch
 from heterformer.batches.randomness import stream_key
 from heterformer.batches.sampling import Ints, sample_neighbors
 from heterformer.batches.visible import VisibleNetwork
-from heterformer.network.schema import EdgeType, NodeType
+from heterformer.network.schema import NodeType
 from heterformer.network.split import Pairs
 from heterformer.network.tokens import PackedTokens
 
@@ -34,138 +35,119 @@ class Batcher:
 
     def nodes(self, node_type: NodeType, rows: Ints, key: np.uint64) -> Batch:
         """The given nodes as centres."""
-        return self._assembled([_Group(node_type, rows, 0, None)], key)
+        return self._assembled([_Centers(node_type, [rows])], [key], [None])[0]
 
     def pairs(self, pairs: Pairs, key: np.uint64, *, false_negatives: bool = False) -> Batch:
         """Queries, then keys, as centres; neither end of a pair sees the other."""
+        return self.several([pairs], [key], false_negatives=false_negatives)[0]
+
+    def several(
+        self, parts: Sequence[Pairs], keys: Sequence[np.uint64], *, false_negatives: bool = False
+    ) -> list[Batch]:
+        """A batch for each part, as ``pairs`` makes it; sampled together, since calls cost more than work."""
         relation = self.schema.predicted
-        query, node = np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
-        groups = [
-            _Group(relation.source, query, 0, (relation.target, node)),
-            _Group(relation.target, node, len(pairs), (relation.source, query)),
-        ]
-        if relation.source == relation.target:  # one group: half the calls
-            both = (relation.source, np.concatenate([node, query]))
-            groups = [_Group(relation.source, np.concatenate([query, node]), 0, both)]
-        mask = torch.from_numpy(self.false_negatives(query, node)) if false_negatives else None
-        return self._assembled(groups, key, mask)
+        queries = [np.ascontiguousarray(part[:, 0]) for part in parts]
+        nodes = [np.ascontiguousarray(part[:, 1]) for part in parts]
+        if relation.source == relation.target:
+            both = [np.concatenate(ends) for ends in zip(queries, nodes, strict=True)]
+            partners = [np.concatenate(ends) for ends in zip(nodes, queries, strict=True)]
+            groups = [_Centers(relation.source, both, relation.source, partners)]
+        else:
+            groups = [
+                _Centers(relation.source, queries, relation.target, nodes),
+                _Centers(relation.target, nodes, relation.source, queries),
+            ]
+        masks = self._false_negatives(queries, nodes) if false_negatives else [None] * len(parts)
+        return self._assembled(groups, keys, masks)
 
     def false_negatives(self, queries: Ints, keys: Ints) -> NDArray[np.bool_]:
-        """(P, P): key j is no negative of query i, though not its own: a visible edge joins them either way
-        round, or key j is the same node as key i or as the query itself.
+        """(P, P): key j is not query i's own, but no negative either.
 
-        Held-out edges are not consulted: that they exist must not reach training.
+        A visible edge joins them, either way round, or key j is the same node as key i or as the
+        query. Held-out edges are not consulted: that they exist must not reach training.
         """
+        return self._false_negatives([queries], [keys])[0]
+
+    def _false_negatives(self, queries: Sequence[Ints], keys: Sequence[Ints]) -> list[NDArray[np.bool_]]:
         relation = self.schema.predicted
-        homogeneous = relation.source == relation.target
-        visible = self.visible.adjacency(relation.source, relation.target)
-        count = len(queries)
-        query, key = np.repeat(queries, count), np.tile(keys, count)
-        mask: NDArray[np.bool_] = np.tile(keys, count) == np.repeat(keys, count)
-        numbers = [self.schema.edge_types.index(relation.forward)]
-        if homogeneous:
-            numbers.append(self.schema.edge_types.index(relation.backward))
+        query = np.concatenate([np.repeat(q, len(q)) for q in queries])
+        key = np.concatenate([np.tile(k, len(k)) for k in keys])
+        own = np.concatenate([np.repeat(k, len(k)) for k in keys])
+        edge_types = [relation.forward]
+        mask: NDArray[np.bool_] = key == own
+        if relation.source == relation.target:
+            edge_types.append(relation.backward)
             mask |= query == key
+        visible = self.visible.adjacency(relation.source, relation.target)
         lower, upper = visible.adjacency.between(query, key)
-        seen = visible.rank(upper) > visible.rank(lower)
-        rows = np.flatnonzero(seen)
-        for number in numbers:
-            mask[rows] |= visible.adjacency.joined(query[rows], key[rows], number)
-        square: NDArray[np.bool_] = mask.reshape(count, count)
-        np.fill_diagonal(square, False)
-        return square
+        seen = np.flatnonzero(visible.rank(upper) > visible.rank(lower))
+        numbers = [self.schema.edge_types.index(e) for e in edge_types]
+        mask[seen] |= visible.adjacency.holds(lower[seen], upper[seen], numbers)
+        bounds = np.cumsum([len(q) ** 2 for q in queries])[:-1]
+        squares = [m.reshape(len(q), len(q)) for m, q in zip(np.split(mask, bounds), queries, strict=True)]
+        for square in squares:
+            np.fill_diagonal(square, False)
+        return squares
 
-    def _assembled(self, groups: list[_Group], key: np.uint64, mask: Tensor | None = None) -> Batch:
-        texts = _Numbering()
-        textless = {t: _Numbering() for t in self.schema.textless}
-        edges: list[tuple[EdgeType, Ints, _Numbering, int]] = []
+    def _assembled(
+        self,
+        groups: Sequence[_Centers],
+        keys: Sequence[np.uint64],
+        masks: Sequence[NDArray[np.bool_] | None],
+    ) -> list[Batch]:
+        sampled: list[list[SampledEdges]] = [[] for _ in keys]
+        first = [0] * len(keys)  # the position of the group's first centre in each batch
         for group in groups:
-            for number, neighbor_type in enumerate(self.schema.node_types):
-                if not self._sampled(group.node_type, neighbor_type):
-                    continue
-                sample = sample_neighbors(
-                    self.visible.adjacency(group.node_type, neighbor_type),
-                    group.rows,
-                    self.fan_out[neighbor_type],
-                    stream_key(int(key), number),
-                    group.without(neighbor_type),
-                )
-                rows, where = sample.neighbor.astype(np.int64), textless.get(neighbor_type, texts)
-                if where is texts:
-                    rows += self.tokens.first[neighbor_type]
-                for edge_number, edge_type in enumerate(self.schema.edge_types):
-                    if (edge_type.center, edge_type.neighbor) == (group.node_type, neighbor_type):
-                        chosen = sample.edge_type == edge_number
-                        center = sample.center[chosen] + group.first
-                        edges.append((edge_type, center, where, where.add(rows[chosen])))
-        numbers, neighbor_texts = texts.distinct()
-        centers = np.concatenate([g.rows + self.tokens.first[g.node_type] for g in groups])
-        all_texts, center_index = _with_centers(numbers, centers)
-        tokens, offsets = self.tokens.gather(all_texts)
-        met = {t: n.distinct()[0] for t, n in textless.items()}
-        return Batch(
-            texts=Texts(torch.from_numpy(tokens), torch.from_numpy(offsets)),
-            neighbor_texts=neighbor_texts,
-            centers=torch.from_numpy(center_index),
-            neighbors=_by_edge_type(edges),
-            textless={t: torch.from_numpy(rows) for t, rows in met.items() if len(rows)},
-            false_negatives=mask,
+            for neighbor_type in self.schema.neighbor_types_of(group.node_type):
+                if self.fan_out.get(neighbor_type, 0) > 0:
+                    for number, edges in enumerate(self._sampled(group, neighbor_type, keys, first)):
+                        sampled[number].append(edges)
+            first = [start + len(rows) for start, rows in zip(first, group.parts, strict=True)]
+        batches = []
+        for number, mask in enumerate(masks):
+            centers = np.concatenate([g.parts[number] + self.tokens.first[g.node_type] for g in groups])
+            square = None if mask is None else torch.from_numpy(mask)
+            batches.append(assemble(self.schema, self.tokens, centers, sampled[number], square))
+        return batches
+
+    def _sampled(
+        self, group: _Centers, neighbor_type: NodeType, keys: Sequence[np.uint64], first: Sequence[int]
+    ) -> list[SampledEdges]:
+        """One neighbour type's sample, cut into the batches it is for."""
+        number = self.schema.node_types.index(neighbor_type)
+        streams = np.array([stream_key(int(key), number) for key in keys], dtype=np.uint64)
+        lengths = [len(rows) for rows in group.parts]
+        sample = sample_neighbors(
+            self.visible.adjacency(group.node_type, neighbor_type),
+            np.concatenate(group.parts),
+            self.fan_out[neighbor_type],
+            np.repeat(streams, lengths),
+            np.concatenate(group.partners) if group.partner_type == neighbor_type else None,
         )
-
-    def _sampled(self, center: NodeType, neighbor: NodeType) -> bool:
-        return self.fan_out.get(neighbor, 0) > 0 and bool(self.schema.edge_types_of(center, neighbor))
-
-
-class _Group:
-    """Centres of one type, the position of the first among all centres, and who each must not see."""
-
-    def __init__(
-        self, node_type: NodeType, rows: Ints, first: int, partner: tuple[NodeType, Ints] | None
-    ) -> None:
-        self.node_type, self.rows, self.first, self.partner = node_type, rows, first, partner
-
-    def without(self, neighbor: NodeType) -> Ints | None:
-        return self.partner[1] if self.partner is not None and self.partner[0] == neighbor else None
-
-
-class _Numbering:
-    """Collects node numbers and gives each distinct one a position, ascending."""
-
-    def __init__(self) -> None:
-        self.parts: list[Ints] = []
-        self._inverse: Ints | None = None
-        self._starts: list[int] = [0]
-
-    def add(self, numbers: Ints) -> int:
-        """Remember some numbers; the result finds their positions again."""
-        self.parts.append(numbers)
-        self._starts.append(self._starts[-1] + len(numbers))
-        return len(self.parts) - 1
-
-    def distinct(self) -> tuple[Ints, int]:
-        together = np.concatenate([*self.parts, np.empty(0, dtype=np.int64)])
-        numbers, self._inverse = np.unique(together, return_inverse=True)
-        return numbers, len(numbers)
-
-    def positions(self, part: int) -> Ints:
-        assert self._inverse is not None
-        return self._inverse[self._starts[part] : self._starts[part + 1]]
+        edge_types = tuple(
+            (number, e)
+            for number, e in enumerate(self.schema.edge_types)
+            if (e.center, e.neighbor) == (group.node_type, neighbor_type)
+        )
+        begins = np.concatenate([[0], np.cumsum(lengths)])
+        cuts = np.searchsorted(sample.center, begins)
+        return [
+            SampledEdges(
+                neighbor_type,
+                edge_types,
+                sample.center[a:b] - (begin - start),
+                sample.neighbor[a:b],
+                sample.edge_type[a:b],
+            )
+            for a, b, begin, start in zip(cuts[:-1], cuts[1:], begins, first, strict=False)
+        ]
 
 
-def _with_centers(neighbors: Ints, centers: Ints) -> tuple[Ints, Ints]:
-    """Neighbour texts followed by those that are only centres, and each centre's position among them."""
-    distinct, inverse = np.unique(centers, return_inverse=True)
-    found = np.searchsorted(neighbors, distinct)
-    known = np.zeros(len(distinct), dtype=bool)
-    inside = found < len(neighbors)
-    known[inside] = neighbors[found[inside]] == distinct[inside]
-    position = np.where(known, found, len(neighbors) + np.cumsum(~known) - 1)
-    return np.concatenate([neighbors, distinct[~known]]), position[inverse]
+@dataclass(frozen=True)
+class _Centers:
+    """The centres of one type, batch by batch, and the node that each must not see."""
 
-
-def _by_edge_type(edges: list[tuple[EdgeType, Ints, _Numbering, int]]) -> dict[EdgeType, Neighbors]:
-    return {
-        edge_type: Neighbors(torch.from_numpy(center), torch.from_numpy(where.positions(part)))
-        for edge_type, center, where, part in edges
-        if len(center)
-    }
+    node_type: NodeType
+    parts: Sequence[Ints]
+    partner_type: NodeType | None = None
+    partners: Sequence[Ints] = ()

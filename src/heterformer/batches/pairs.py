@@ -12,6 +12,7 @@ from heterformer.batches.batcher import Batcher
 from heterformer.batches.randomness import stream_key
 from heterformer.network.split import Pairs
 
+BLOCK = 32  # steps made at once
 TRAINING, EVALUATION = 1, 2  # purposes: their random streams have nothing in common
 
 
@@ -27,6 +28,7 @@ class TrainingBatches:
         self.batcher, self.pairs = batcher, pairs
         self.batch_size, self.seed = batch_size, seed
         self.false_negatives = false_negatives
+        self._block: tuple[tuple[int, int], list[Batch]] = ((-1, -1), [])
         self._order: tuple[int, NDArray[np.int64]] = (-1, np.empty(0, dtype=np.int64))
 
     @property
@@ -36,14 +38,22 @@ class TrainingBatches:
         return full + (rest > 1)
 
     def batch(self, epoch: int, step: int) -> Batch:
-        chosen = self._ordered(epoch)[step * self.batch_size : (step + 1) * self.batch_size]
-        key = stream_key(TRAINING, self.seed, epoch, step)
-        return self.batcher.pairs(self.pairs[chosen], key, false_negatives=self.false_negatives)
+        block = (epoch, step // BLOCK)
+        if self._block[0] != block:
+            self._block = (block, self._made(epoch, step // BLOCK * BLOCK))
+        return self._block[1][step % BLOCK]
 
     def epoch(self, epoch: int, first_step: int = 0) -> Iterator[Batch]:
         """The batches of one epoch, from ``first_step`` on."""
         for step in range(first_step, self.steps_per_epoch):
             yield self.batch(epoch, step)
+
+    def _made(self, epoch: int, first: int) -> list[Batch]:
+        steps = range(first, min(first + BLOCK, self.steps_per_epoch))
+        order = self._ordered(epoch)
+        parts = [self.pairs[order[s * self.batch_size : (s + 1) * self.batch_size]] for s in steps]
+        keys = [stream_key(TRAINING, self.seed, epoch, s) for s in steps]
+        return self.batcher.several(parts, keys, false_negatives=self.false_negatives)
 
     def _ordered(self, epoch: int) -> NDArray[np.int64]:
         if self._order[0] != epoch:

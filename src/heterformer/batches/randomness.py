@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+Keys = np.uint64 | NDArray[np.uint64]  # one for all nodes, or one each
+
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -22,7 +24,7 @@ def stream_key(*parts: int) -> np.uint64:
     return np.uint64(key[0])
 
 
-def uniform(key: np.uint64, nodes: NDArray[np.integer[Any]], rounds: int) -> NDArray[np.float64]:
+def uniform(key: Keys, nodes: NDArray[np.integer[Any]], rounds: int) -> NDArray[np.float64]:
     """Numbers in [0, 1): one per node and round, (nodes, rounds)."""
     seeds = _mixed(nodes.astype(np.uint64) + key)[:, None]
     bits = _mixed(seeds + np.arange(rounds, dtype=np.uint64) * GOLDEN)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from heterformer.batches.randomness import uniform
+from heterformer.batches.randomness import Keys, uniform
 from heterformer.batches.visible import VisibleAdjacency
 
 Ints = NDArray[np.int64]
@@ -22,12 +22,12 @@ class Sample(NamedTuple):
 
 
 def sample_neighbors(
-    visible: VisibleAdjacency, centers: Ints, fan_out: int, key: np.uint64, without: Ints | None = None
+    visible: VisibleAdjacency, centers: Ints, fan_out: int, key: Keys, without: Ints | None = None
 ) -> Sample:
     """Up to ``fan_out`` visible neighbours of each centre, uniformly and without replacement.
 
     ``without`` gives one node per centre that must not be drawn, by whatever edge it is joined
-    (-1 for none): the other end of a training pair. The cost does not depend on degrees.
+    (-1 for none): the other end of a pair. The cost does not depend on degrees.
     """
     adjacency = visible.adjacency
     first = visible.rank(adjacency.indptr[centers])

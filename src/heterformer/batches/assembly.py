@@ -1,0 +1,100 @@
+"""From sampled edges to a ``Batch``: distinct texts once, positions instead of node numbers."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from heterformer.batches.batch import Batch, Neighbors, Texts
+from heterformer.network.schema import EdgeType, NodeType, Schema
+from heterformer.network.tokens import PackedTokens
+
+Ints = NDArray[np.int64]
+
+
+class SampledEdges(NamedTuple):
+    """The sampled edges of one batch between its centres and one neighbour type."""
+
+    neighbor_type: NodeType
+    edge_types: tuple[tuple[int, EdgeType], ...]  # those that can occur, with their numbers
+    center: Ints  # positions among the batch's centres
+    neighbor: NDArray[np.int32]
+    edge_type: NDArray[np.int16]
+
+
+def assemble(
+    schema: Schema,
+    tokens: PackedTokens,
+    centers: Ints,
+    sampled: list[SampledEdges],
+    false_negatives: Tensor | None,
+) -> Batch:
+    """``centers`` are text numbers; the neighbours of all kinds come as sampled edges."""
+    texts = _Numbering()
+    textless = {t: _Numbering() for t in schema.textless}
+    parts: list[tuple[EdgeType, Ints, _Numbering, slice]] = []
+    for edges in sampled:
+        numbers = edges.neighbor.astype(np.int64)
+        where = textless.get(edges.neighbor_type, texts)
+        if where is texts:
+            numbers += tokens.first[edges.neighbor_type]
+        for number, edge_type in edges.edge_types:
+            if len(edges.edge_types) == 1:
+                parts.append((edge_type, edges.center, where, where.add(numbers)))
+            else:
+                chosen = np.flatnonzero(edges.edge_type == number)
+                parts.append((edge_type, edges.center[chosen], where, where.add(numbers[chosen])))
+    neighbor_texts = texts.distinct()
+    met = {t: numbering.distinct() for t, numbering in textless.items()}
+    all_texts, center_index = _with_centers(neighbor_texts, centers)
+    packed, offsets = tokens.gather(all_texts)
+    return Batch(
+        texts=Texts(torch.from_numpy(packed), torch.from_numpy(offsets)),
+        neighbor_texts=len(neighbor_texts),
+        centers=torch.from_numpy(center_index),
+        neighbors={
+            edge_type: Neighbors(torch.from_numpy(center), torch.from_numpy(where.positions(part)))
+            for edge_type, center, where, part in parts
+            if len(center)
+        },
+        textless={t: torch.from_numpy(rows) for t, rows in met.items() if len(rows)},
+        text_numbers=torch.from_numpy(all_texts),
+        false_negatives=false_negatives,
+    )
+
+
+class _Numbering:
+    """Collects node numbers and gives each distinct one a position, ascending."""
+
+    def __init__(self) -> None:
+        self._parts: list[Ints] = [np.empty(0, dtype=np.int64)]
+        self._count = 0
+        self._inverse = self._parts[0]
+
+    def add(self, numbers: Ints) -> slice:
+        """Remember some numbers; the result finds their positions again."""
+        self._parts.append(numbers)
+        self._count += len(numbers)
+        return slice(self._count - len(numbers), self._count)
+
+    def distinct(self) -> Ints:
+        numbers, self._inverse = np.unique(np.concatenate(self._parts), return_inverse=True)
+        return numbers
+
+    def positions(self, part: slice) -> Ints:
+        return self._inverse[part]
+
+
+def _with_centers(neighbors: Ints, centers: Ints) -> tuple[Ints, Ints]:
+    """Neighbour texts followed by those that are only centres, and each centre's position among them."""
+    distinct, inverse = np.unique(centers, return_inverse=True)
+    found = np.searchsorted(neighbors, distinct)
+    known = np.zeros(len(distinct), dtype=bool)
+    inside = found < len(neighbors)
+    known[inside] = neighbors[found[inside]] == distinct[inside]
+    position = np.where(known, found, len(neighbors) + np.cumsum(~known) - 1)
+    return np.concatenate([neighbors, distinct[~known]]), position[inverse]
