@@ -12,7 +12,6 @@ With --folder the tables and networks are kept there (benchmarks/sampling.py can
 from __future__ import annotations
 
 import argparse
-import resource
 import subprocess
 import sys
 import tempfile
@@ -83,7 +82,10 @@ def build_in_this_process(tables: Path, network: Path) -> None:
     start = time.perf_counter()
     build_network(NetworkSpec.load(tables / "network.yaml"), network, data=tables)
     seconds = time.perf_counter() - start
-    print(seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+    # VmHWM, not ru_maxrss: the latter would begin with what the parent process had.
+    status = Path("/proc/self/status").read_text().splitlines()
+    peak = next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
+    print(seconds, peak * 1024)
 
 
 if __name__ == "__main__":

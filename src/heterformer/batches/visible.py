@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from heterformer.network.adjacency import Adjacency
+from heterformer.network.adjacency import Adjacency, ranges
 from heterformer.network.schema import NodeType
 from heterformer.network.split import Pairs, Split
 from heterformer.network.store import Network
@@ -82,24 +82,16 @@ class VisibleNetwork:
         query, key = self._held_out[:, 0], self._held_out[:, 1]
         pieces = []
         if (center, neighbor) == (relation.source, relation.target):
-            pieces.append(_ranges(*adjacency.between(query, key)))
+            pieces.append(ranges(*adjacency.between(query, key)))
         if (center, neighbor) == (relation.target, relation.source):
-            pieces.append(_ranges(*adjacency.between(key, query)))
+            pieces.append(ranges(*adjacency.between(key, query)))
         if (rows := self._hidden.get(center)) is not None:
-            pieces.append(_ranges(adjacency.indptr[rows], adjacency.indptr[rows + 1]))
+            pieces.append(ranges(adjacency.indptr[rows], adjacency.indptr[rows + 1]))
         if (rows := self._hidden.get(neighbor)) is not None:
             back = self.network.adjacency(neighbor, center)
-            entries = _ranges(back.indptr[rows], back.indptr[rows + 1])
+            entries = ranges(back.indptr[rows], back.indptr[rows + 1])
             seers = back.neighbor[entries].astype(np.int64)
             seen = np.searchsorted(back.indptr, entries, side="right") - 1
-            pieces.append(_ranges(*adjacency.between(seers, seen)))
+            pieces.append(ranges(*adjacency.between(seers, seen)))
         gone: NDArray[np.int64] = np.unique(np.concatenate([*pieces, np.empty(0, dtype=np.int64)]))
         return gone
-
-
-def _ranges(start: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[np.int64]:
-    """All positions of several ranges, one after the other."""
-    lengths = stop - start
-    ends = np.cumsum(lengths)
-    total = int(ends[-1]) if len(ends) else 0
-    return np.arange(total, dtype=np.int64) + np.repeat(start - (ends - lengths), lengths).astype(np.int64)

@@ -35,13 +35,17 @@ class Adjacency:
         upper = bisect_rows(self.neighbor, lower, self.indptr[centers + 1], nodes + 1)
         return lower, upper
 
-    def joined(self, centers: Ints, nodes: Ints, edge_type: int) -> NDArray[np.bool_]:
-        """Whether an edge of the given type joins each (centre, node)."""
-        lower, upper = self.between(centers, nodes)
+    def joined(self, centers: Ints, nodes: Ints, edge_types: Sequence[int]) -> NDArray[np.bool_]:
+        """Whether an edge of one of the given types joins each (centre, node)."""
+        return self.holds(*self.between(centers, nodes), edge_types)
+
+    def holds(self, lower: Ints, upper: Ints, edge_types: Sequence[int]) -> NDArray[np.bool_]:
+        """Whether each of several short ranges of entries holds an edge of one of the given types."""
         found = np.zeros(lower.shape, dtype=bool)
-        while (open_ := lower < upper).any():  # as many rounds as there are edge types between two nodes
-            found[open_] |= self.edge_type[lower[open_]] == edge_type
-            lower = lower + open_
+        while (rest := np.flatnonzero(lower < upper)).size:  # as many rounds as edge types join two nodes
+            for edge_type in edge_types:
+                found[rest] |= self.edge_type[lower[rest]] == edge_type
+            lower = lower + (lower < upper)
         return found
 
     def entries(self, edge_type: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
@@ -97,6 +101,14 @@ def bisect_rows(values: Ints, start: Ints, stop: Ints, wanted: Ints) -> NDArray[
         low = np.where(below, middle + 1, low)
         high = np.where(below, high, np.maximum(middle, low))
     return low
+
+
+def ranges(start: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[np.int64]:
+    """All positions of several ranges, one after the other."""
+    lengths = stop - start
+    ends = np.cumsum(lengths)
+    total = int(ends[-1]) if len(ends) else 0
+    return np.arange(total, dtype=np.int64) + np.repeat(start - (ends - lengths), lengths).astype(np.int64)
 
 
 def mapped(path: Path) -> NDArray[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
@@ -85,6 +85,9 @@ class NetworkSpec:
             mark = error.problem_mark
             place = f"line {mark.line + 1}, column {mark.column + 1}" if mark else "somewhere"
             raise InputError(f"{path}: not valid YAML at {place}: {error.problem}.") from None
+        except (yaml.YAMLError, ValueError) as error:  # a control character, a date that cannot be
+            reason = str(error).splitlines()[0]
+            raise InputError(f"{path}: not valid YAML: {reason}.") from None
         return cls.parse(values, where=str(path))
 
     @classmethod
@@ -100,6 +103,8 @@ class _UniqueKeys(yaml.SafeLoader):
         seen: set[Any] = set()
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
+            if not isinstance(key, Hashable):
+                break  # PyYAML has a complaint of its own
             if key in seen:
                 problem = f"the key {key!r} is given twice"
                 raise yaml.MarkedYAMLError(problem=problem, problem_mark=key_node.start_mark)
@@ -157,7 +162,7 @@ class _Parser:
         keys = ("from", "to", "file", "columns", "column", "separator", "unknown")
         values = self.mapping(values, at, keys, required=("from", "to"))
         for end in ("from", "to"):
-            if values[end] not in nodes:
+            if values[end] not in list(nodes):  # a list, because what YAML gives may be unhashable
                 found = f"unknown node type {values[end]!r}"
                 raise self.error(f"{at}.{end}", f"{found}, expected one of {_listed(nodes)}")
         if ("file" in values) == ("column" in values):
@@ -198,7 +203,7 @@ class _Parser:
             return text_text[0]
         if found is None:
             raise self.error("predict", f"missing, expected one of {_listed(text_text)}")
-        if found not in relations:
+        if found not in list(relations):
             raise self.error("predict", f"unknown relation {found!r}, expected one of {_listed(text_text)}")
         if found not in text_text:
             ends = f"joins {relations[found].source!r} and {relations[found].target!r}"

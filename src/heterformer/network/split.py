@@ -74,12 +74,19 @@ class Split:
             ids = pl.Series(network.ids(node_type), dtype=pl.String).gather(rows)
             kind = [node_type] * len(rows)
             frames.append(pl.DataFrame({"part": ["hidden"] * len(rows), "query": ids, "key": kind}))
-        pl.concat(frames, how="vertical_relaxed").write_parquet(path)
+        try:
+            pl.concat(frames, how="vertical_relaxed").write_parquet(path)
+        except OSError as error:
+            raise InputError(f"{path}: the split cannot be written ({error.strerror or error}).") from None
 
     @classmethod
     def open(cls, path: Path | str, network: Network) -> Split:
         """Read what ``save`` wrote (or a table of the same form that the user made)."""
-        frame = pl.read_parquet(path)
+        try:
+            frame = pl.read_parquet(path, columns=["part", "query", "key"])
+        except (OSError, pl.exceptions.PolarsError):
+            expected = "expected a Parquet table with the columns part, query and key"
+            raise InputError(f"{path}: not a split, {expected}.") from None
         predicted = network.schema.predicted
         parts = {}
         for part in PARTS:
@@ -176,7 +183,7 @@ def _drawn(
         asked[parts[part]] = True
         free = asked[sources]
         if part == "train":
-            free &= ~unseen[sources] & ~(unseen[targets] if homogeneous else False)
+            free &= ~unseen[sources] & (~unseen[targets] if homogeneous else True)
         source, target = sources[free], targets[free]
         key = unordered_key(source, target, counts[relation.target], homogeneous)
         fresh = ~np.isin(key, taken)

@@ -64,9 +64,9 @@ class Network:
         try:
             values = json.loads((path / DESCRIPTION).read_text(encoding="utf-8"))
         except (OSError, ValueError):
-            raise InputError(
-                f"{path}: not a network, expected a folder that 'heterformer build' wrote."
-            ) from None
+            values = None
+        if not isinstance(values, dict):
+            raise InputError(f"{path}: not a network, expected a folder that 'heterformer build' wrote.")
         if values.get("format") != FORMAT:
             found = f"network format {values.get('format')!r}, this version reads {FORMAT}"
             raise InputError(f"{path}: {found}; build it again.")
@@ -120,10 +120,11 @@ class Network:
             yield [str(text) for text in batch.column(0).to_pylist()]
 
     def names(self, node_type: NodeType, rows: Iterable[int] | None = None) -> list[str]:
-        """What to show a person: the name column, else the text, else the id."""
-        columns = self._table(node_type).column_names
-        shown = next(c for c in ("name", "text", "id") if c in columns)
-        return self._values(node_type, shown, rows)
+        """What to show a person: a node's name, else its text, else its id."""
+        rows = None if rows is None else list(rows)
+        columns = [c for c in ("name", "text", "id") if c in self._table(node_type).column_names]
+        shown = zip(*(self._values(node_type, c, rows) for c in columns), strict=True)
+        return [next(filter(None, values)) for values in shown]
 
     def attributes(self, node_type: NodeType) -> tuple[str, ...]:
         """The names of the columns kept for display."""

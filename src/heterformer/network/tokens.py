@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 import tempfile
@@ -53,38 +54,44 @@ def open_tokens(network: Network, tokenizer: Any, max_tokens: int | None = None)
 
 
 def _write(network: Network, tokenizer: Any, limit: int, folder: Path) -> None:
-    total = sum(network.schema.counts[t] for t in network.schema.text_rich)
     try:
         folder.parent.mkdir(exist_ok=True)
         partial = Path(tempfile.mkdtemp(dir=folder.parent, suffix=".partial"))
+        try:
+            _tokenise(network, tokenizer, limit, partial)
+            partial.chmod(network.path.stat().st_mode)  # mkdtemp's folder is private
+            if not folder.is_dir():  # another process may have been quicker
+                os.rename(partial, folder)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
     except OSError as error:
         raise InputError(f"{network.path}: tokens cannot be stored there ({error.strerror}).") from None
+
+
+def _tokenise(network: Network, tokenizer: Any, limit: int, into: Path) -> None:
+    total = sum(network.schema.counts[t] for t in network.schema.text_rich)
     lengths = []
-    try:
-        with (partial / "tokens.bin").open("wb") as file, progress_bar("tokenising", total) as bar:
-            for node_type in network.schema.text_rich:
-                for texts in network.text_batches(node_type):
-                    encoded = tokenizer(
-                        texts,
-                        truncation=True,
-                        max_length=limit,
-                        return_attention_mask=False,
-                        return_token_type_ids=False,
-                    )["input_ids"]
-                    lengths.append(np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded)))
-                    file.write(np.concatenate([np.asarray(e, dtype=np.int32) for e in encoded]).tobytes())
-                    bar.advance(len(texts))
-        offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(np.concatenate(lengths))])
-        np.save(partial / "offsets.npy", offsets, allow_pickle=False)
-        if not folder.is_dir():  # another process may have been quicker
-            os.rename(partial, folder)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+    with (into / "tokens.bin").open("wb") as file, progress_bar("tokenising", total) as bar:
+        for node_type in network.schema.text_rich:
+            for texts in network.text_batches(node_type):
+                encoded = tokenizer(
+                    texts,
+                    truncation=True,
+                    max_length=limit,
+                    return_attention_mask=False,
+                    return_token_type_ids=False,
+                )["input_ids"]
+                lengths.append(np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded)))
+                file.write(np.concatenate([np.asarray(e, dtype=np.int32) for e in encoded]).tobytes())
+                bar.advance(len(texts))
+    offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(np.concatenate(lengths))])
+    np.save(into / "offsets.npy", offsets, allow_pickle=False)
 
 
 def _fingerprint(tokenizer: Any, limit: int) -> str:
     if not getattr(tokenizer, "is_fast", False):
         found = type(tokenizer).__name__
         raise InputError(f"found the tokenizer {found}, expected a fast one (with a tokenizer.json).")
-    content = f"{limit} {tokenizer.backend_tokenizer.to_str()}"
-    return hashlib.blake2b(content.encode(), digest_size=8).hexdigest()
+    content = json.loads(tokenizer.backend_tokenizer.to_str())
+    content |= {"truncation": None, "padding": None}  # what the last call left there
+    return hashlib.blake2b(f"{limit} {json.dumps(content)}".encode(), digest_size=8).hexdigest()

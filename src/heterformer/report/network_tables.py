@@ -1,11 +1,13 @@
-"""A network in the terminal: its build report and its description."""
+"""A network in the terminal: its build report and its description.
+
+What the user wrote is put into ``Text``: rich would read markup and emoji codes in a plain string.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from rich.console import Group, RenderableType
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -23,7 +25,8 @@ def build_report(report: BuildReport) -> RenderableType:
     table.add_column("dropped or noted")
     for what, tallies in (("node", report.nodes), ("relation", report.relations)):
         for name, tally in tallies.items():
-            table.add_row(f"{what} {name}", f"{tally.read:,}", f"{tally.kept:,}", "\n".join(_findings(tally)))
+            found = Text("\n".join(_findings(tally)))
+            table.add_row(f"{what} {name}", f"{tally.read:,}", f"{tally.kept:,}", found)
     return table
 
 
@@ -41,11 +44,12 @@ def _findings(tally: Tally) -> Iterator[str]:
     for verb, found in (("dropped", tally.dropped), ("kept", tally.noted)):
         for reason, finding in found.items():
             examples = "; ".join(finding.examples)
-            yield escape(f"{verb} {finding.count:,}: {reason} ({examples})")
+            yield f"{verb} {finding.count:,}: {reason} ({examples})"
 
 
 def _nodes(found: Description) -> Table:
-    table = Table(title=f"{found.name}: nodes (*: text-rich)", title_justify="left")
+    title = Text(f"{found.name}: nodes (*: text-rich)", style="table.title")
+    table = Table(title=title, title_justify="left")
     table.add_column("type")
     for heading in ("nodes", "isolated", "words: mean", "median", "longest", "empty texts"):
         table.add_column(heading, justify="right")
@@ -97,6 +101,6 @@ def _labels(found: Description) -> Table:
     return table
 
 
-def _frequent(node: NodeSummary) -> str:
+def _frequent(node: NodeSummary) -> Text:
     shown = [f"{name} {count:,}" for name, count in list(node.classes.items())[:SHOWN_CLASSES]]
-    return escape(", ".join(shown) + (", …" if len(node.classes) > SHOWN_CLASSES else ""))
+    return Text(", ".join(shown) + (", …" if len(node.classes) > SHOWN_CLASSES else ""))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import polars as pl
 
@@ -133,21 +133,26 @@ def _reached(frame: pl.DataFrame, column: Column, where: str, first: int) -> pl.
 
 
 def _as_ids(values: pl.Series, column: Column, where: str, first: int) -> pl.Series:
-    dtype = values.dtype
-    if dtype in (pl.String, pl.Categorical, pl.Enum, pl.Null) or dtype.is_integer():
-        return values.cast(pl.String)
-    raise _wrong_kind(values, column, where, first, "ids: text or whole numbers")
+    if not _holds_ids(values.dtype):
+        raise _wrong_kind(values, column, where, first, "ids: text or whole numbers")
+    return values.cast(pl.String)
 
 
 def _as_id_lists(values: pl.Series, column: Column, where: str, first: int) -> pl.Series:
     if isinstance(values.dtype, (pl.List, pl.Array)):
-        values = values.cast(pl.List(values.dtype.inner))
-        _as_ids(values.list.explode(empty_as_null=False, keep_nulls=False), column, where, first)
+        inner = values.dtype.inner
+        values = values.cast(pl.List(inner))
+        if not _holds_ids(inner):
+            raise _wrong_kind(values, column, where, first, "lists of ids: text or whole numbers")
         return values.cast(pl.List(pl.String))
     values = _as_ids(values, column, where, first)
     if column.separator is not None:
         return values.str.split(column.separator).list.eval(pl.element().str.strip_chars())
     return pl.select(pl.concat_list(values)).to_series()
+
+
+def _holds_ids(dtype: Any) -> bool:
+    return dtype in (pl.String, pl.Categorical, pl.Enum, pl.Null) or dtype.is_integer()
 
 
 def _as_times(values: pl.Series, column: Column, where: str, first: int) -> pl.Series:
@@ -166,9 +171,10 @@ def _as_times(values: pl.Series, column: Column, where: str, first: int) -> pl.S
 
 
 def _wrong_kind(values: pl.Series, column: Column, where: str, first: int, expected: str) -> InputError:
-    present = values.is_not_null()
+    present = values.list.len() > 0 if isinstance(values.dtype, pl.List) else values.is_not_null()
     row = int(present.arg_max() or 0)
-    found = f"found {values[row]!r} (type {values.dtype})" if len(values) else f"type {values.dtype}"
+    value = values.slice(row, 1).to_list()
+    found = f"found {value[0]!r} (type {values.dtype})" if value else f"type {values.dtype}"
     return InputError(
         f"{where}: row {first + row + 1}, column {column.path!r}: {found}, expected {expected}."
     )

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
+import sys
+import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -30,7 +33,7 @@ class DelimitedTable:
     def chunks(self, columns: Sequence[Column]) -> Iterator[Chunk]:
         try:
             yield from self._chunks(columns)
-        except (pa.ArrowInvalid, OSError, EOFError) as error:
+        except (pa.ArrowInvalid, OSError, EOFError, zlib.error) as error:
             raise self._diagnosed(error) from None
 
     def _chunks(self, columns: Sequence[Column]) -> Iterator[Chunk]:
@@ -57,7 +60,7 @@ class DelimitedTable:
     def _header(self, columns: Sequence[Column]) -> list[str]:
         with self.path.open("rb") as raw, _decompressed(raw, self.path) as stream:
             head = stream.read(1 << 20).decode("utf-8-sig", errors="replace")
-        names = next(csv.reader(head.splitlines(), delimiter=self.delimiter), [])
+        names = next(csv.reader(io.StringIO(head, newline=None), delimiter=self.delimiter), [])
         if not names:
             raise InputError(f"{self.where}: the file is empty, expected a header line with column names.")
         for column in columns:
@@ -71,6 +74,7 @@ class DelimitedTable:
         """Read once more, slowly, to say which line is wrong: the fast parser does not."""
         try:
             with self.path.open("rb") as raw, _decompressed(raw, self.path) as stream:
+                csv.field_size_limit(sys.maxsize)  # a long text is no mistake
                 lines = _decoded_lines(stream, self.where)
                 reader = csv.reader(lines, delimiter=self.delimiter)
                 names = next(reader)
@@ -80,7 +84,7 @@ class DelimitedTable:
                         return InputError(f"{self.where}: line {reader.line_num}: {found}.")
         except InputError as undecodable:
             return undecodable
-        except (OSError, EOFError) as broken:
+        except (OSError, EOFError, zlib.error) as broken:
             if self.path.suffix == ".gz":
                 return InputError(
                     f"{self.where}: the gzip file is broken ({broken}); fetch or write it again."

@@ -39,31 +39,35 @@ class JsonLinesTable:
                     first += ROWS
                     values = [[] for _ in columns]
         for reader in readers:
-            if not reader.met:
+            if keys and not reader.met:
                 raise missing_column(self.where, reader.column.path, list(keys))
         yield _chunk(values, columns, first, 1.0)
 
     def _records(self, raw: Any) -> Iterator[tuple[int, dict[str, Any]]]:
-        number = 0
         try:
-            for line in gzip.GzipFile(fileobj=raw) if self.path.suffix == ".gz" else raw:
-                number += 1
-                if line.isspace():
-                    continue
-                record = json.loads(line)
-                if not isinstance(record, dict):
-                    found = f"found {type(record).__name__}"
-                    raise InputError(
-                        f"{self.where}: line {number}: {found}, expected one JSON object per line."
-                    )
-                yield number, record
-        except UnicodeDecodeError as error:
-            raise InputError(f"{self.where}: line {number}: byte {error.start + 1} is not UTF-8.") from None
-        except json.JSONDecodeError as error:
-            found = f"not valid JSON at character {error.pos + 1} ({error.msg})"
-            raise InputError(f"{self.where}: line {number}: {found}.") from None
+            lines = gzip.GzipFile(fileobj=raw) if self.path.suffix == ".gz" else raw
+            for number, line in enumerate(lines, start=1):
+                if not line.isspace():
+                    yield number, self._record(line, f"{self.where}: line {number}")
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise InputError(f"{self.where}: the gzip file is broken ({error}); fetch it again.") from None
+
+    def _record(self, line: bytes, place: str) -> dict[str, Any]:
+        try:
+            record = json.loads(line.decode("utf-8-sig"))
+            if b"\\ud" in line.lower():  # perhaps half a surrogate pair, which is not text
+                json.dumps(record, ensure_ascii=False).encode()
+        except UnicodeDecodeError as error:
+            raise InputError(f"{place}: byte {error.start + 1} is not UTF-8.") from None
+        except json.JSONDecodeError as error:
+            found = f"not valid JSON at character {error.pos + 1} ({error.msg})"
+            raise InputError(f"{place}: {found}.") from None
+        except (ValueError, RecursionError) as error:  # surrogates; digits or brackets beyond all bounds
+            raise InputError(f"{place}: not valid JSON ({error}).") from None
+        if not isinstance(record, dict):
+            found = f"found {type(record).__name__}"
+            raise InputError(f"{place}: {found}, expected one JSON object per line.")
+        return record
 
 
 class _Reader:

@@ -33,10 +33,11 @@ class ParquetTable:
         try:
             with self._opened() as file:
                 yield from self._chunks(file, columns)
-        except pa.ArrowInvalid as error:
-            raise InputError(f"{self.where}: not a readable Parquet file ({error}).") from None
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise InputError(f"{self.where}: the gzip file is broken ({error}); fetch it again.") from None
+        except (pa.ArrowInvalid, OSError) as error:
+            reason = " ".join(str(error).split())
+            raise InputError(f"{self.where}: not a readable Parquet file ({reason}).") from None
 
     def _chunks(self, file: Any, columns: Sequence[Column]) -> Iterator[Chunk]:
         names = file.schema_arrow.names

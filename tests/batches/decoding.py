@@ -1,0 +1,90 @@
+"""Batches turned back into nodes, by their tokens and row numbers alone."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from tests.networks import Facts, tokenizer
+
+from heterformer.batches.batch import Batch
+from heterformer.batches.batcher import Batcher
+from heterformer.batches.visible import VisibleNetwork
+from heterformer.network.schema import EdgeType, NodeType
+from heterformer.network.store import Network
+from heterformer.network.tokens import PackedTokens, open_tokens
+
+Node = tuple[NodeType, str]
+
+
+@dataclass(frozen=True)
+class Center:
+    """A centre node and its sampled neighbours, in the order of their edge types."""
+
+    node: Node
+    neighbors: list[tuple[EdgeType, Node]]
+
+
+@dataclass(frozen=True)
+class Decoder:
+    """A built network with what is needed to make batches of it and to read them."""
+
+    facts: Facts
+    network: Network
+    tokens: PackedTokens
+    nodes: dict[tuple[int, ...], Node]  # by tokens: in these networks no two texts are alike
+
+    def batcher(self, visible: VisibleNetwork | None = None) -> Batcher:
+        return Batcher(visible or VisibleNetwork.whole(self.network), self.tokens)
+
+    def texts(self, batch: Batch) -> list[Node]:
+        """Whose text each of the batch's texts is."""
+        offsets = batch.texts.offsets.tolist()
+        bounds = itertools.pairwise(offsets)
+        return [self.nodes[tuple(batch.texts.tokens[a:b].tolist())] for a, b in bounds]
+
+    def centers(self, batch: Batch) -> list[Center]:
+        texts = self.texts(batch)
+        centers = [Center(texts[position], []) for position in batch.centers.tolist()]
+        for edge_type, edges in batch.neighbors.items():
+            for center, position in zip(edges.center.tolist(), edges.node.tolist(), strict=True):
+                if edge_type.neighbor in self.facts.texts:
+                    node = texts[position]
+                else:
+                    row = int(batch.textless[edge_type.neighbor][position])
+                    node = (edge_type.neighbor, self.network.ids(edge_type.neighbor, [row])[0])
+                centers[center].neighbors.append((edge_type, node))
+        return centers
+
+
+@contextmanager
+def decoder(facts: Facts) -> Iterator[Decoder]:
+    """A network of these facts, for as long as the context lasts."""
+    with facts.built() as network:
+        nodes = {
+            tuple(tokenizer()(text)["input_ids"]): (node_type, name)
+            for node_type, texts in facts.texts.items()
+            for text, name in zip(texts, facts.ids[node_type], strict=True)
+        }
+        yield Decoder(facts, network, open_tokens(network, tokenizer()), nodes)
+
+
+def same(one: Batch, other: Batch) -> bool:
+    """Whether two batches are equal in all that a model sees."""
+    return _plain(one) == _plain(other)
+
+
+def _plain(batch: Batch) -> object:
+    mask = batch.false_negatives
+    return (
+        batch.texts.tokens.tolist(),
+        batch.texts.offsets.tolist(),
+        batch.neighbor_texts,
+        batch.centers.tolist(),
+        {e: (n.center.tolist(), n.node.tolist()) for e, n in batch.neighbors.items()},
+        {t: rows.tolist() for t, rows in batch.textless.items()},
+        mask.tolist() if isinstance(mask, torch.Tensor) else None,
+    )

@@ -1,0 +1,136 @@
+"""Batches of pairs and nodes: what is in them is what was sampled, once and in its place."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.batches.decoding import decoder, same
+from tests.networks import Facts, few, networks, pairs_of, split_of, tokenizer
+
+from heterformer.batches.batcher import Batcher
+from heterformer.batches.randomness import stream_key
+from heterformer.batches.visible import VisibleNetwork
+from heterformer.network.split import SplitOptions
+
+KEYS = st.integers(0, 99).map(stream_key)
+SPLITS = st.builds(SplitOptions, hold_out=st.sampled_from([0.0, 0.25]), seed=st.integers(0, 3))
+
+
+@few
+@given(networks(), KEYS, st.data())
+def test_neighbours_are_real_edges_in_their_direction_and_no_more_than_the_fan_out(
+    facts: Facts, key: np.uint64, data: st.DataObject
+) -> None:
+    with decoder(facts) as read:
+        node_type = data.draw(st.sampled_from(sorted(facts.texts)))
+        rows = np.array(data.draw(st.lists(st.integers(0, len(facts.ids[node_type]) - 1), min_size=1)))
+        centers = read.centers(read.batcher().nodes(node_type, rows, key))
+        assert [c.node for c in centers] == [(node_type, facts.ids[node_type][r]) for r in rows]
+        for center in centers:
+            around = {(e, (e.neighbor, name)) for e, name in facts.around(center.node)}
+            assert len(center.neighbors) == len(set(center.neighbors))
+            assert set(center.neighbors) <= around
+            drawn = Counter(e.neighbor for e, _ in center.neighbors)
+            degrees = Counter(e.neighbor for e, _ in around)
+            assert drawn == {t: min(n, facts.fan_out[t]) for t, n in degrees.items()}
+
+
+@few
+@given(networks(), KEYS, st.data())
+def test_each_text_is_stored_once_neighbours_first(facts: Facts, key: np.uint64, data: st.DataObject) -> None:
+    with decoder(facts) as read:
+        pairs = read.network.edges(facts.predict)
+        rows = data.draw(st.lists(st.integers(0, len(pairs[0]) - 1), min_size=1, max_size=8))
+        batch = read.batcher().pairs(np.stack(pairs, axis=1).astype(np.int64)[rows], key)
+        texts = read.texts(batch)
+        assert len(texts) == len(set(texts))
+        centers = read.centers(batch)
+        neighbors = {n for c in centers for e, n in c.neighbors if e.neighbor in facts.texts}
+        assert set(texts[: batch.neighbor_texts]) == neighbors
+        assert set(texts[batch.neighbor_texts :]) == {c.node for c in centers} - neighbors
+        for node_type, met in batch.textless.items():
+            named = {n for c in centers for e, n in c.neighbors if e.neighbor == node_type}
+            assert len(met) == len(set(met.tolist())) == len(named) > 0
+        for edges in batch.neighbors.values():
+            assert (edges.center.diff() >= 0).all()
+            assert len(edges.center) > 0
+        words = [facts.texts[t][facts.ids[t].index(name)] for t, name in texts]
+        assert batch.texts.tokens.tolist() == [n for w in words for n in tokenizer()(w)["input_ids"]]
+        numbers = [read.tokens.first[t] + facts.ids[t].index(name) for t, name in texts]
+        assert batch.text_numbers is not None
+        assert batch.text_numbers.tolist() == numbers
+
+
+@few
+@given(networks(), SPLITS, KEYS)
+def test_pairs_are_queries_and_then_their_keys(facts: Facts, options: SplitOptions, key: np.uint64) -> None:
+    with decoder(facts) as read:
+        pairs = split_of(read.network, options).train
+        nodes = [c.node[1] for c in read.centers(read.batcher().pairs(pairs, key))]
+        named = pairs_of(read.network, pairs)
+        assert nodes == [query for query, _ in named] + [key for _, key in named]
+
+
+@few
+@given(networks(), SPLITS)
+def test_several_batches_at_once_are_those_made_one_by_one(facts: Facts, options: SplitOptions) -> None:
+    with decoder(facts) as read:
+        split = split_of(read.network, options)
+        batcher = read.batcher(VisibleNetwork.for_training(read.network, split))
+        parts = [split.train[:1], split.train, split.train[1:]]
+        keys = [stream_key(k) for k in range(3)]
+        together = batcher.several(parts, keys, false_negatives=True)
+        alone = [batcher.pairs(p, k, false_negatives=True) for p, k in zip(parts, keys, strict=True)]
+        assert all(same(a, b) for a, b in zip(together, alone, strict=True))
+
+
+@few
+@given(networks(), SPLITS, st.booleans(), st.data())
+def test_false_negatives_are_the_visible_edges_and_the_same_nodes(
+    facts: Facts, options: SplitOptions, training: bool, data: st.DataObject
+) -> None:
+    relation = facts.predicted
+    homogeneous = relation.source == relation.target
+    with decoder(facts) as read:
+        network = read.network
+        split = split_of(network, options)
+        view = VisibleNetwork.for_training if training else VisibleNetwork.for_evaluation
+        held_out = {frozenset(p) if homogeneous else p for p in pairs_of(network, split.held_out)}
+        hidden = {i for t, rows in split.hidden.items() if training for i in network.ids(t, rows)}
+        visible = {
+            (a, b)
+            for a, b in facts.edges(relation)
+            if (frozenset((a, b)) if homogeneous else (a, b)) not in held_out
+            and a not in hidden
+            and not (homogeneous and b in hidden)
+        }
+        count = data.draw(st.integers(1, 8))
+        queries, keys = (
+            np.array(
+                data.draw(st.lists(st.integers(0, len(facts.ids[t]) - 1), min_size=count, max_size=count))
+            )
+            for t in (relation.source, relation.target)
+        )
+        mask = read.batcher(view(network, split)).false_negatives(queries, keys)
+        names = pairs_of(network, np.stack([queries, keys], axis=1))
+        for i, (query, own) in enumerate(names):
+            for j, (_, other) in enumerate(names):
+                true = (query, other) in visible or (homogeneous and (other, query) in visible)
+                alike = other == own or (homogeneous and other == query)
+                assert mask[i, j] == (i != j and (true or alike)), (query, own, other)
+
+
+@few
+@given(networks(), KEYS)
+def test_a_fan_out_of_ones_own_comes_before_the_networks(facts: Facts, key: np.uint64) -> None:
+    with decoder(facts) as read:
+        visible = VisibleNetwork.whole(read.network)
+        batch = Batcher(visible, read.tokens, {"paper": 2}).nodes("paper", np.arange(8), key)
+        assert {e.neighbor for e in batch.neighbors} <= {"paper"}
+        assert max(Counter(len(c.neighbors) for c in read.centers(batch))) <= 2
+        assert not batch.textless
+        alone = Batcher(visible, read.tokens, {}).nodes("paper", np.arange(8), key)
+        assert (alone.neighbors, alone.neighbor_texts, len(alone.texts)) == ({}, 0, 8)

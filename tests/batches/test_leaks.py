@@ -1,0 +1,174 @@
+"""No neighbourhood tells what is asked: the leak tests, and proof that they would find a leak."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.batches.decoding import Center, Decoder, Node, decoder
+from tests.networks import Facts, few, networks, pairs_of, split_of
+
+from heterformer.batches import batcher as batcher_module
+from heterformer.batches.pairs import TrainingBatches, evaluation_batches
+from heterformer.batches.randomness import stream_key
+from heterformer.batches.sampling import sample_neighbors
+from heterformer.batches.visible import VisibleNetwork
+from heterformer.network.schema import Relation
+from heterformer.network.split import Pairs, Split, SplitOptions, make_split
+
+SPLITS = st.builds(
+    SplitOptions,
+    hold_out=st.sampled_from([0.0, 0.25]),
+    seed=st.integers(0, 3),
+    train=st.sampled_from([0.5, 0.7]),
+)
+
+
+class Secrets:
+    """What must not be seen: held-out pairs always, hidden nodes in training."""
+
+    def __init__(self, read: Decoder, split: Split) -> None:
+        self.read = read
+        self.held_out = {frozenset(ends) for ends in self.ends(split.held_out)}
+        self.hidden = {(t, i) for t, rows in split.hidden.items() for i in read.network.ids(t, rows)}
+
+    def ends(self, pairs: Pairs) -> list[tuple[Node, Node]]:
+        relation = self.read.facts.predicted
+        named = pairs_of(self.read.network, pairs)
+        return [((relation.source, query), (relation.target, key)) for query, key in named]
+
+    def check(self, centers: Iterable[Center], *, training: bool) -> None:
+        for center in centers:
+            for edge_type, neighbor in center.neighbors:
+                joined = f"{center.node} sees {neighbor} by {edge_type.relation}"
+                assert frozenset([center.node, neighbor]) not in self.held_out, f"held-out pair: {joined}"
+                assert not (training and neighbor in self.hidden), f"hidden node: {joined}"
+
+    def check_pairs(self, centers: list[Center], *, training: bool) -> None:
+        """Centres of a batch of pairs: the first half queries, the second half their keys."""
+        half = len(centers) // 2
+        for one, other in zip(centers, centers[half:] + centers[:half], strict=True):
+            seen = [edge_type.relation for edge_type, node in one.neighbors if node == other.node]
+            assert not seen, f"other end: {one.node} sees its partner by {seen}"
+        self.check(centers, training=training)
+
+
+def check_training(read: Decoder, split: Split, epochs: int = 3) -> None:
+    secrets, asked = Secrets(read, split), set(split.train[:, 0].tolist())
+    visible = VisibleNetwork.for_training(read.network, split)
+    batches = TrainingBatches(read.batcher(visible), split.train, batch_size=4, seed=7)
+    for epoch in range(epochs):
+        met = []
+        for batch in batches.epoch(epoch):
+            centers = read.centers(batch)
+            secrets.check_pairs(centers, training=True)
+            met += [(q.node, k.node) for q, k in zip(centers, centers[len(centers) // 2 :], strict=False)]
+        assert set(met) <= set(secrets.ends(split.train))
+        assert len(met) >= len(asked) - 1
+
+
+def check_evaluation(read: Decoder, split: Split) -> None:
+    secrets = Secrets(read, split)
+    batcher = read.batcher(VisibleNetwork.for_evaluation(read.network, split))
+    for pairs in (split.validation, split.test):
+        for seed in range(3):
+            met = []
+            for batch in evaluation_batches(batcher, pairs, 4, seed):
+                centers = read.centers(batch)
+                secrets.check_pairs(centers, training=False)
+                met += [(q.node, k.node) for q, k in zip(centers, centers[len(centers) // 2 :], strict=False)]
+            assert met == secrets.ends(pairs)
+
+
+@few
+@given(networks(), SPLITS)
+def test_training_never_sees_the_other_end_a_held_out_pair_or_a_hidden_node(
+    facts: Facts, options: SplitOptions
+) -> None:
+    with decoder(facts) as read:
+        check_training(read, split_of(read.network, options))
+
+
+@few
+@given(networks(), SPLITS)
+def test_evaluation_never_sees_the_other_end_or_a_held_out_pair(facts: Facts, options: SplitOptions) -> None:
+    with decoder(facts) as read:
+        check_evaluation(read, split_of(read.network, options))
+
+
+@few
+@given(networks(), SPLITS, st.booleans())
+def test_nodes_by_themselves_see_no_held_out_pair_either(
+    facts: Facts, options: SplitOptions, training: bool
+) -> None:
+    with decoder(facts) as read:
+        split = split_of(read.network, options)
+        visible = VisibleNetwork.for_training if training else VisibleNetwork.for_evaluation
+        batcher = read.batcher(visible(read.network, split))
+        for node_type, ids in facts.texts.items():
+            for key in range(3):
+                batch = batcher.nodes(node_type, np.arange(len(ids)), stream_key(key))
+                Secrets(read, split).check(read.centers(batch), training=training)
+
+
+@pytest.fixture
+def complete() -> Facts:
+    """Everybody cites and extends everybody, all neighbours are taken: any leak there is will show."""
+    names = [str(i) for i in range(12)]
+    edges = [(a, b) for a in names for b in names if a != b]
+    relations = {Relation(name, "paper", "paper"): edges for name in ("cites", "extends")}
+    texts = {"paper": [f"paper n{i}" for i in names]}
+    return Facts({"paper": names}, texts, relations, "cites", {"paper": 100})
+
+
+def no_partner(*arguments: Any) -> Any:
+    return sample_neighbors(*arguments[:4])
+
+
+def nothing_gone(*_: Any) -> Any:
+    return np.empty(0, dtype=np.int64)
+
+
+def nothing_hidden(network: Any, split: Split) -> VisibleNetwork:
+    return VisibleNetwork(network, split.held_out)
+
+
+MUTATIONS = {
+    "the other end is drawn": (batcher_module, "sample_neighbors", no_partner, check_training, "other end"),
+    "held-out pairs stay in training": (
+        VisibleNetwork,
+        "_gone",
+        nothing_gone,
+        check_training,
+        "held-out|hidden",
+    ),
+    "held-out pairs stay in evaluation": (
+        VisibleNetwork,
+        "_gone",
+        nothing_gone,
+        check_evaluation,
+        "held-out",
+    ),
+    "hidden nodes stay": (VisibleNetwork, "for_training", nothing_hidden, check_training, "hidden node"),
+}
+
+
+def test_where_everything_is_joined_nothing_leaks(complete: Facts) -> None:
+    with decoder(complete) as read:
+        split = make_split(read.network, SplitOptions(hold_out=0.25))
+        check_training(read, split)
+        check_evaluation(read, split)
+
+
+@pytest.mark.parametrize("what", MUTATIONS)
+def test_the_leak_tests_find_a_leak(what: str, complete: Facts, monkeypatch: pytest.MonkeyPatch) -> None:
+    where, name, mutation, check, message = MUTATIONS[what]
+    with decoder(complete) as read:
+        split = make_split(read.network, SplitOptions(hold_out=0.25))
+        monkeypatch.setattr(where, name, mutation)
+        with pytest.raises(AssertionError, match=message):
+            check(read, split)

@@ -1,0 +1,126 @@
+"""The order of pairs: all of them each epoch, new each time, the same again after a stop."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.batches.decoding import Decoder, decoder, same
+from tests.networks import Facts, few, networks, pairs_of
+
+from heterformer.batches import pairs as pairs_module
+from heterformer.batches.pairs import TrainingBatches, evaluation_batches, evaluation_key
+from heterformer.network.schema import Relation
+
+
+@pytest.fixture(scope="module")
+def read() -> Iterator[Decoder]:
+    """Thirty papers, each of which cites ten; three neighbours are sampled."""
+    names = [str(i) for i in range(30)]
+    edges = [(str(i), str((i + d) % 30)) for i in range(30) for d in range(1, 11)]
+    relations = {Relation("cites", "paper", "paper"): edges}
+    texts = {"paper": [f"paper n{i}" for i in names]}
+    with decoder(Facts({"paper": names}, texts, relations, "cites", {"paper": 3})) as opened:
+        yield opened
+
+
+def batches(read: Decoder, count: int = 30, batch_size: int = 7, seed: int = 0) -> TrainingBatches:
+    queries = np.arange(count)
+    pairs = np.stack([queries, (queries + 1) % 30], axis=1)
+    return TrainingBatches(read.batcher(), pairs, batch_size, seed)
+
+
+def queries(read: Decoder, batch: object) -> list[str]:
+    centers = read.centers(batch)  # type: ignore[arg-type]
+    return [c.node[1] for c in centers[: len(centers) // 2]]
+
+
+def test_an_epoch_meets_every_pair_once_in_a_new_order(read: Decoder) -> None:
+    made = batches(read)
+    orders = [[q for batch in made.epoch(epoch) for q in queries(read, batch)] for epoch in range(3)]
+    for order in orders:
+        assert sorted(order, key=int) == [str(i) for i in range(30)]
+    assert orders[0] != orders[1] != orders[2] != orders[0]
+
+
+@pytest.mark.parametrize(("count", "steps"), [(21, 3), (22, 3), (23, 4), (7, 1), (8, 1), (6, 1), (1, 0)])
+def test_a_last_batch_of_one_pair_is_left_out(count: int, steps: int, read: Decoder) -> None:
+    made = batches(read, count)
+    assert made.steps_per_epoch == steps == len(list(made.epoch(0)))
+    sizes = [len(batch.centers) // 2 for batch in made.epoch(0)]
+    assert sum(sizes) == count - (count % 7 == 1)
+
+
+def test_neighbours_are_new_each_step_and_each_epoch(read: Decoder) -> None:
+    made = batches(read, batch_size=30)
+    samples = []
+    for epoch in range(4):
+        centers = read.centers(made.batch(epoch, 0))
+        samples.append({c.node: frozenset(c.neighbors) for c in centers[:30]})
+    changed = [sum(a[n] != b[n] for n in a) for a, b in itertools.pairwise(samples)]
+    assert min(changed) > 20  # of 30, each of which has 3 of 19
+
+
+@pytest.mark.parametrize("block", [1, 2, 32])
+def test_a_batch_is_a_function_of_seed_epoch_and_step(
+    block: int, read: Decoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    straight = [batch for epoch in range(3) for batch in batches(read).epoch(epoch)]
+    monkeypatch.setattr(pairs_module, "BLOCK", block)
+    again = batches(read)
+    steps = again.steps_per_epoch
+    for number in (13, 0, 7, 14, 3, 8):
+        assert same(again.batch(*divmod(number, steps)), straight[number])
+    resumed = list(batches(read).epoch(1, first_step=2))
+    assert len(resumed) == steps - 2
+    assert all(same(a, b) for a, b in zip(resumed, straight[steps + 2 :], strict=False))
+
+
+def test_another_seed_gives_other_batches(read: Decoder) -> None:
+    one, other = (batches(read, seed=seed).batch(0, 0) for seed in (0, 1))
+    assert queries(read, one) != queries(read, other)
+
+
+def test_false_negatives_are_masked_unless_told_otherwise(read: Decoder) -> None:
+    made = batches(read)
+    mask = made.batch(0, 0).false_negatives
+    assert mask is not None
+    assert mask.shape == (7, 7)
+    plain = TrainingBatches(made.batcher, made.pairs, 7, 0, false_negatives=False)
+    assert plain.batch(0, 0).false_negatives is None
+
+
+def test_evaluation_meets_the_pairs_in_their_order_with_a_fixed_sample(read: Decoder) -> None:
+    made = batches(read)
+    first, second = (list(evaluation_batches(made.batcher, made.pairs, 8, seed=3)) for _ in range(2))
+    assert [len(b.centers) // 2 for b in first] == [8, 8, 8, 6]
+    met = [q for b in first for q in queries(read, b)]
+    assert met == [query for query, _ in pairs_of(read.network, made.pairs)]
+    assert all(same(a, b) for a, b in zip(first, second, strict=True))
+    assert all(b.false_negatives is None for b in first)
+
+
+@few
+@given(networks(), st.integers(0, 9), st.data())
+def test_a_node_is_evaluated_with_the_same_neighbours_in_whatever_batch(
+    facts: Facts, seed: int, data: st.DataObject
+) -> None:
+    with decoder(facts) as opened:
+        every = np.arange(len(facts.ids["paper"]))
+        batcher, key = opened.batcher(), evaluation_key(seed)
+        whole = {c.node: c.neighbors for c in opened.centers(batcher.nodes("paper", every, key))}
+        some = np.array(data.draw(st.permutations(every.tolist())))[: len(every) // 2]
+        for center in opened.centers(batcher.nodes("paper", some, key)):
+            assert set(center.neighbors) == set(whole[center.node])
+
+
+def test_training_and_evaluation_share_no_stream(read: Decoder) -> None:
+    made = batches(read, batch_size=30)
+    trained = {c.node: set(c.neighbors) for c in read.centers(made.batch(0, 0))[:30]}
+    (batch,) = evaluation_batches(made.batcher, made.pairs, 30, seed=0)
+    evaluated = {c.node: set(c.neighbors) for c in read.centers(batch)[:30]}
+    assert sum(trained[n] != evaluated[n] for n in trained) > 20

@@ -1,0 +1,150 @@
+"""CSV and TSV tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from tests.network.tables.damage import DAMAGES, damaged_papers
+from tests.networks import PAPERS, Tables, nodes_of
+
+from heterformer.network.tables import delimited
+
+
+def texts(tables: Tables) -> list[str]:
+    return tables.build().texts("paper")
+
+
+def test_quotes_protect_delimiters_line_ends_and_quotes(tables: Tables) -> None:
+    tables.write("papers.csv", 'id,title\np1,"a, b"\np2,"two\nlines"\np3,"a ""word"""\np4,plain "quotes"\n')
+    assert texts(tables) == ["a, b", "two\nlines", 'a "word"', 'plain "quotes"']
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: "\ufeff" + text,
+        lambda text: text.replace("\n", "\r\n"),
+        lambda text: text.rstrip("\n"),
+        lambda text: text.replace("\n", "\n\n"),
+    ],
+    ids=["byte order mark", "Windows line ends", "no last line end", "empty lines"],
+)
+def test_marks_and_line_ends_are_no_part_of_the_values(change: Callable[[str], str], tables: Tables) -> None:
+    expected = nodes_of(tables.build(), "paper")
+    tables.out = tables.folder / "again"
+    tables.write("papers.csv", change(PAPERS))
+    assert nodes_of(tables.build(), "paper") == expected
+
+
+def test_any_script_is_text(tables: Tables) -> None:
+    tables.write("papers.csv", "id,title\np1,Ἑλένη\np2,机器翻译\np3,تعلم\np4,naïve 🙂\n")
+    assert texts(tables) == ["Ἑλένη", "机器翻译", "تعلم", "naïve 🙂"]
+
+
+def test_columns_nobody_asked_for_do_not_matter(tables: Tables) -> None:
+    tables.write("papers.csv", "x,id,y,title\n1,p1,,A\n2,p2,,B\n3,p3,,C\n4,p4,,D\n")
+    assert texts(tables) == ["A", "B", "C", "D"]
+
+
+def test_rows_are_numbered_over_all_blocks(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delimited, "BLOCK", 256)
+    rows = [f"p{i},word {i}" for i in range(1, 200)]
+    tables.write("papers.csv", "\n".join(["id,title", *rows]))
+    assert texts(tables) == [f"word {i}" for i in range(1, 200)]
+    rows[149] = ",word"
+    tables.write("papers.csv", "\n".join(["id,title", *rows]))
+    tables.out = tables.folder / "again"
+    assert tables.complaint() == "papers.csv: row 150, column 'id': found nothing, expected an id."
+
+
+def test_a_missing_column_is_named_with_those_there_are(tables: Tables) -> None:
+    tables.paper["text"] = ["titel"]
+    assert tables.complaint() == "papers.csv: no column 'titel', the columns are 'id', 'title'."
+    tables.paper["text"] = ["title"]
+    tables.cites["columns"] = ["source", "to"]
+    assert tables.complaint() == "cites.csv: no column 'to', the columns are 'source', 'target'."
+
+
+def test_a_wrong_delimiter_shows_in_the_columns_found(tables: Tables) -> None:
+    tables.write("papers.csv", PAPERS.replace(",", ";"))
+    assert tables.complaint() == "papers.csv: no column 'id', the columns are 'id;title'."
+
+
+def test_a_column_that_is_there_twice(tables: Tables) -> None:
+    tables.write("papers.csv", "id,title,title\np1,A,B\n")
+    assert tables.complaint() == "papers.csv: line 1: column 'title' is there more than once."
+
+
+BAD_ROWS = {
+    "too few": ("p1,A\np2\n", "line 3: found 1 fields, expected 2 (id, title)."),
+    "too many": ("p1,A\np2,B,C\n", "line 3: found 3 fields, expected 2 (id, title)."),
+    "after a field of three lines": (
+        'p1,"A\nB\nC"\np2\n',
+        "line 5: found 1 fields, expected 2 (id, title).",
+    ),
+    "after an empty line": ("p1,A\n\np2\n", "line 4: found 1 fields, expected 2 (id, title)."),
+    "after a very long field": (
+        f"p1,{'word ' * 40_000}\np2\n",
+        "line 3: found 1 fields, expected 2 (id, title).",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", BAD_ROWS)
+@pytest.mark.parametrize("name", ["papers.csv", "papers.csv.gz"])
+def test_a_row_with_a_wrong_number_of_fields(what: str, name: str, tables: Tables) -> None:
+    rows, message = BAD_ROWS[what]
+    tables.papers(name, "id,title\n" + rows)
+    assert tables.complaint() == f"{name}: {message}"
+
+
+def test_a_tsv_row_with_a_wrong_number_of_fields(tables: Tables) -> None:
+    tables.papers("papers.tsv", "id\ttitle\np1\tA, b, c\np2\tB\tC\n")
+    assert tables.complaint() == "papers.tsv: line 3: found 3 fields, expected 2 (id, title)."
+
+
+@pytest.mark.xfail(strict=True, reason="pyarrow takes the rest of the file as the field's value, silently")
+def test_a_quote_that_is_never_closed(tables: Tables) -> None:
+    tables.write("papers.csv", PAPERS + 'p5,"open\np6,swallowed\np7,swallowed\n')
+    assert tables.complaint().startswith("papers.csv: line 6: ")
+
+
+def test_bytes_that_are_not_utf8(tables: Tables) -> None:
+    tables.write("papers.csv", b"id,title\np1,fine\np2,caf\xe9\n")
+    assert tables.complaint() == (
+        "papers.csv: line 3: byte 7 of the line is 0xe9, which is not UTF-8; convert the file."
+    )
+
+
+@pytest.mark.parametrize("what", DAMAGES)
+def test_a_broken_gzip_file(what: str, tables: Tables) -> None:
+    reason = damaged_papers(tables, "papers.csv.gz", what)
+    said = tables.complaint()
+    assert said.startswith(f"papers.csv.gz: the gzip file is broken ({reason}")
+    assert said.endswith("); fetch or write it again.")
+
+
+def test_a_column_of_numbers_is_no_text(tables: Tables) -> None:
+    tables.write("papers.csv", "id,title,year\np1,A,2001\np2,B,2002\np3,C,\np4,D,2004\n")
+    tables.paper["text"] = ["title", "year"]
+    assert tables.complaint() == (
+        "papers.csv: column 'year' holds no letters, only numbers or nothing; expected text to read."
+    )
+
+
+@pytest.mark.parametrize("content", ["", "\n"])
+def test_an_empty_file(content: str, tables: Tables) -> None:
+    tables.write("papers.csv", content)
+    assert tables.complaint() == ("papers.csv: the file is empty, expected a header line with column names.")
+
+
+def test_a_header_without_rows(tables: Tables) -> None:
+    tables.write("papers.csv", "id,title\n")
+    assert tables.complaint() == "papers.csv: the table has no rows."
+
+
+def test_a_line_separator_inside_a_column_name(tables: Tables) -> None:
+    tables.write("papers.csv", PAPERS.replace("id,title", "id,ti\u2028tle"))
+    tables.paper["text"] = ["ti\u2028tle"]
+    assert texts(tables)[0] == "Byzantine generals"

@@ -1,0 +1,54 @@
+"""Frames in memory as tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import polars as pl
+import pytest
+
+from heterformer.errors import InputError
+from heterformer.network.tables import Column, FrameTable
+
+VALUES: dict[str, list[Any]] = {"id": [1, 2], "authors": [["a", None], []]}
+FRAMES = {
+    "polars": pl.DataFrame,
+    "lazy polars": pl.LazyFrame,
+    "pandas": pd.DataFrame,
+    "arrow": lambda values: pl.DataFrame(values).to_arrow(),
+    "dict": dict,
+}
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_every_kind_of_frame_is_read_alike(kind: str) -> None:
+    table = FrameTable(FRAMES[kind](VALUES), "the paper frame")
+    (chunk,) = table.chunks([Column("id", "id"), Column("authors", "ids")])
+    assert [c.to_list() for c in chunk.columns] == [["1", "2"], [["a", None], []]]
+    assert (chunk.first, chunk.done, len(chunk)) == (0, 1.0, 2)
+
+
+def test_a_column_that_the_frame_lacks() -> None:
+    table = FrameTable(pl.DataFrame(VALUES), "the paper frame")
+    with pytest.raises(InputError) as caught:
+        next(table.chunks([Column("key", "id")]))
+    assert str(caught.value) == "the paper frame: no column 'key', the columns are 'id', 'authors'."
+
+
+@pytest.mark.parametrize("found", [[{"id": 1}], "papers.csv", None])
+def test_something_else_than_a_frame(found: object) -> None:
+    with pytest.raises(InputError) as caught:
+        FrameTable(found, "the paper frame")
+    kind = type(found).__name__
+    assert str(caught.value) == (
+        f"the paper frame: found {kind}, expected a polars or pandas frame or an Arrow table."
+    )
+
+
+def test_pandas_turns_whole_numbers_with_gaps_into_floats_which_are_no_ids() -> None:
+    table = FrameTable(pd.DataFrame({"id": [1, None]}), "the paper frame")
+    with pytest.raises(InputError) as caught:
+        next(table.chunks([Column("id", "id")]))
+    expected = "row 1, column 'id': found 1.0 (type Float64), expected ids: text or whole numbers."
+    assert str(caught.value) == f"the paper frame: {expected}"

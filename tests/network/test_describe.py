@@ -1,0 +1,125 @@
+"""The description: counts, degrees, lengths, labels, and a warning for each thing that hurts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from heterformer import Network
+from heterformer.network.describe import Degrees, describe
+
+
+def network(
+    titles: list[str],
+    cites: list[tuple[int, int]],
+    venues: list[tuple[int, str]] = (),  # type: ignore[assignment]
+    topics: list[Any] | None = None,
+    **more: Any,
+) -> Network:
+    """Papers p0, p1, ... with titles, citations, venues and topics."""
+    papers: dict[str, Any] = {"id": [f"p{i}" for i in range(len(titles))], "title": titles}
+    node = {"text": "title"}
+    if topics is not None:
+        papers["topic"], node["label"] = topics, "topic"
+    nodes: dict[str, Any] = {"paper": node}
+    relations: dict[str, Any] = {"cites": {"from": "paper", "to": "paper", "columns": ["a", "b"]}}
+    tables = {"cites": {"a": [f"p{a}" for a, _ in cites], "b": [f"p{b}" for _, b in cites]}}
+    if venues:
+        nodes["venue"] = None
+        relations["in"] = {"from": "paper", "to": "venue", "columns": ["a", "b"]}
+        tables["in"] = {"a": [f"p{a}" for a, _ in venues], "b": [v for _, v in venues]}
+    return Network.from_frames({"nodes": nodes, "relations": relations, **more}, {"paper": papers}, tables)
+
+
+def chain(count: int) -> list[tuple[int, int]]:
+    return [(i, i + 1) for i in range(count - 1)]
+
+
+def titles(count: int) -> list[str]:
+    return [f"title number {i}" for i in range(count)]
+
+
+def test_a_sound_network_is_described_without_warnings() -> None:
+    venues = [(0, "ACL"), (1, "ACL"), (2, "ICML"), (3, "ICML")]
+    topics = [["x"], ["x", "y"], [], ["x"]]
+    found = describe(
+        network(["a b c", "d", "e f", "g h i j"], [(0, 1), (0, 2), (1, 2), (3, 0)], venues, topics)
+    )
+    assert found.warnings == ()
+    paper, venue = found.nodes
+    assert (paper.node_type, paper.count, paper.isolated) == ("paper", 4, 0)
+    assert paper.texts is not None
+    lengths = paper.texts
+    assert (lengths.mean, lengths.median, lengths.longest) == (2.5, 2.5, 4)
+    assert (lengths.empty, lengths.repeated, lengths.over_limit) == (0, 0, 0)
+    assert (paper.labelled, paper.classes) == (3, {"x": 3, "y": 1})
+    assert (venue.count, venue.texts, venue.labelled, venue.classes) == (2, None, None, {})
+    cites, at = found.relations
+    assert (cites.edges, at.edges) == (4, 4)
+    assert cites.source == Degrees(nodes=3, mean=4 / 3, median=1.0, highest=2, hub="p0")
+    assert cites.target == Degrees(nodes=3, mean=4 / 3, median=1.0, highest=2, hub="p2")
+    assert at.target == Degrees(nodes=2, mean=2.0, median=2.0, highest=2, hub="ACL")
+
+
+def test_a_relation_without_edges_has_no_degrees() -> None:
+    found = describe(network(titles(2), []))
+    assert found.relations[0].source == Degrees(0, 0.0, 0.0, 0, "")
+
+
+def warnings(built: Network) -> list[str]:
+    return list(describe(built).warnings)
+
+
+def test_isolated_nodes_are_warned_of() -> None:
+    assert warnings(network(titles(4), chain(3))) == ["1 paper nodes (25.0%) have no edges at all."]
+
+
+def test_empty_texts_are_warned_of() -> None:
+    assert warnings(network(["a", "", " ", "b"], chain(4))) == ["2 paper nodes (50.0%) have an empty text."]
+
+
+def test_repeated_texts_are_warned_of() -> None:
+    assert warnings(network(["a", "b", "a", "a"], chain(4))) == [
+        "50.0% of the paper texts repeat another node's text word for word."
+    ]
+
+
+def test_texts_that_are_cut_are_warned_of() -> None:
+    built = network(["one two three four", "one two three", "one"], chain(3), max_tokens=3)
+    assert warnings(built) == ["33% of the paper texts are cut at max_tokens = 3."]
+
+
+@pytest.mark.parametrize(("degree", "warned"), [(100, True), (99, False)])
+def test_a_hub_is_warned_of(degree: int, warned: bool) -> None:
+    venues = [(i, "arXiv" if i < degree else f"v{i}") for i in range(200)]
+    expected = (
+        "venue 'arXiv' is a hub of 'in': linked to 100 nodes (50% of all paper nodes), "
+        "it tells little about any of them."
+    )
+    assert warnings(network(titles(200), chain(200), venues)) == [expected] * warned
+
+
+def test_a_paper_that_cites_everything_is_a_hub() -> None:
+    cites = chain(120) + [(0, i) for i in range(2, 120)]
+    assert warnings(network(titles(120), cites)) == [
+        "paper 'p0' is a hub of 'cites': linked to 119 nodes (99% of all paper nodes), "
+        "it tells little about any of them."
+    ]
+
+
+@pytest.mark.parametrize(("odd_ones", "warned"), [(0, True), (1, True), (4, False)])
+def test_a_relation_that_says_what_the_label_says_is_warned_of(odd_ones: int, warned: bool) -> None:
+    topics = ["AI" if i % 2 else "DB" for i in range(100)]
+    venues = [(i, f"{topics[i + (i < odd_ones)]} conference") for i in range(100)]
+    expected = (
+        f"relation 'in' gives the label of paper nodes away ({100 - odd_ones:.1f}% of its edges): "
+        "leave it out before classification."
+    )
+    assert warnings(network(titles(100), chain(100), venues, topics)) == [expected] * warned
+
+
+def test_many_small_venues_of_one_topic_each_are_no_leak() -> None:
+    topics = ["AI" if i % 2 else "DB" for i in range(100)]
+    venues = [(i, f"venue {i}") for i in range(100)]
+    assert warnings(network(titles(100), chain(100), venues, topics)) == []

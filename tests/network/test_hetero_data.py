@@ -1,0 +1,76 @@
+"""To PyTorch Geometric and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from tests.networks import Facts, edges_of, few, networks, nodes_of
+from torch_geometric.data import HeteroData
+
+from heterformer import InputError, Network
+
+
+@settings(few, max_examples=10)
+@given(networks())
+def test_there_and_back_again(facts: Facts) -> None:
+    with facts.built() as network:
+        data = network.to_hetero_data()
+        back = Network.from_hetero_data(
+            data,
+            {t: data[t].text for t in facts.texts},
+            ids={t: data[t].id for t in data.node_types},
+            predict=facts.predict,
+        )
+        for node_type in network.schema.node_types:
+            assert nodes_of(back, node_type) == nodes_of(network, node_type)
+        for relation in facts.relations:
+            assert edges_of(back, relation.name) == edges_of(network, relation.name)
+
+
+def papers_and_authors() -> Any:
+    data = HeteroData()
+    data["paper"].num_nodes, data["author"].num_nodes = 3, 2
+    data["paper", "cites", "paper"].edge_index = torch.tensor([[0, 1, 1], [1, 2, 2]])
+    data["paper", "by", "author"].edge_index = torch.tensor([[0, 2], [1, 0]])
+    data["author", "rev_by", "paper"].edge_index = torch.tensor([[1, 0], [0, 2]])
+    return data
+
+
+def test_ids_default_to_row_numbers_and_reversed_edges_are_left_out() -> None:
+    labels = {"paper": [["x"], [], ["y"]]}
+    network = Network.from_hetero_data(papers_and_authors(), {"paper": ["A", "B", "C"]}, labels=labels)
+    assert network.ids("author") == ["0", "1"]
+    assert [r.name for r in network.schema.relations] == ["cites", "by"]
+    assert edges_of(network, "cites") == [("0", "1"), ("1", "2")]
+    assert network.report.relations["cites"].dropped["duplicate"].count == 1
+    assert edges_of(network, "by") == [("0", "1"), ("2", "0")]
+    data = network.to_hetero_data()
+    assert data["paper"].label == labels["paper"]
+    assert data["paper"].text == ["A", "B", "C"]
+    assert data["paper", "cites", "paper"].edge_index.tolist() == [[0, 1], [1, 2]]
+    assert data["author"].num_nodes == 2
+
+
+def test_relations_of_one_name_between_different_types_are_told_apart() -> None:
+    data = papers_and_authors()
+    data["author", "cites", "paper"].edge_index = torch.tensor([[0], [1]])
+    network = Network.from_hetero_data(data, {"paper": ["A", "B", "C"]})
+    names = {r.name for r in network.schema.relations}
+    assert names == {"paper-cites-paper", "by", "author-cites-paper"}
+
+
+def test_texts_for_a_type_that_is_not_there() -> None:
+    with pytest.raises(InputError) as caught:
+        Network.from_hetero_data(papers_and_authors(), {"work": ["A"]})
+    assert str(caught.value) == ("the HeteroData has no node type 'work', its types are 'paper', 'author'.")
+
+
+def test_a_wrong_number_of_texts() -> None:
+    with pytest.raises(InputError) as caught:
+        Network.from_hetero_data(papers_and_authors(), {"paper": ["A", "B"]})
+    assert str(caught.value) == (
+        "2 values are given for the node type 'paper', expected one for each of its 3 nodes."
+    )

@@ -1,0 +1,112 @@
+"""A network on disk: what can be asked of it, and what is not a network."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.networks import Tables
+
+from heterformer.errors import InputError
+from heterformer.network.report import Finding
+from heterformer.network.store import Network
+
+
+@pytest.fixture
+def network(tables: Tables) -> Network:
+    return tables.build()
+
+
+def test_a_network_opens_as_it_was_built(network: Network) -> None:
+    opened = Network.open(str(network.path))
+    assert repr(opened) == "Network(small: 4 paper)"
+    assert opened.schema == network.schema
+    assert opened.fingerprint == network.fingerprint
+    assert opened.description["format"] == 1
+
+
+def test_the_build_report_is_kept(tables: Tables) -> None:
+    tables.write("cites.csv", "source,target\np1,p2\np1,x\n")
+    path = tables.build().path
+    tally = Network.open(path).report.relations["cites"]
+    assert (tally.read, tally.kept, tally.dropped) == (2, 1, {"unknown paper": Finding(1, ["p1 -> x"])})
+
+
+def test_ids_texts_and_rows(network: Network) -> None:
+    assert network.ids("paper", [2, 0]) == ["p3", "p1"]
+    assert network.texts("paper", np.array([1])) == ["Byzantine poems"]
+    assert network.rows("paper", ["p3", "p1", "p3"]).tolist() == [2, 0, 2]
+    assert network.rows("paper", []).tolist() == []
+    assert [t for batch in network.text_batches("paper") for t in batch] == network.texts("paper")
+
+
+def test_a_name_is_the_name_column_else_the_text_else_the_id(tables: Tables) -> None:
+    tables.write("papers.csv", "id,title,short\np1,A,a\np2,B,b\np3,C,c\np4,D,d\n")
+    tables.spec["nodes"]["author"] = None
+    tables.spec["relations"]["by"] = {"from": "paper", "to": "author", "column": "short"}
+    assert tables.build().names("paper", [1]) == ["B"]
+    tables.paper["name"] = "short"
+    tables.out = tables.folder / "again"
+    network = tables.build()
+    assert network.names("paper", [1]) == ["b"]
+    assert network.names("author", [0]) == ["a"]
+
+
+def test_a_node_without_a_name_is_shown_by_its_text_and_one_without_either_by_its_id(tables: Tables) -> None:
+    tables.write("papers.csv", "id,title,short\np1,A,a\np2,B,\np3,,\np4,D,d\n")
+    tables.paper["name"] = "short"
+    assert tables.build().names("paper", iter([0, 1, 2])) == ["a", "B", "p3"]
+
+
+def test_neighbours_are_memory_mapped(network: Network) -> None:
+    adjacency = network.adjacency("paper", "paper")
+    assert isinstance(adjacency.neighbor.base, np.memmap)
+    assert network.adjacency("paper", "paper") is adjacency
+
+
+QUESTIONS = {
+    "rows": (("paper", ["p1", "p9"]), "there is no paper with the id 'p9'."),
+    "ids": (("venue",), "no node type 'venue', the types are 'paper'."),
+    "labels": (("paper",), "node type 'paper' has no 'label' column in its specification."),
+    "times": (("paper",), "node type 'paper' has no 'time' column in its specification."),
+    "splits": (("paper",), "node type 'paper' has no 'split' column in its specification."),
+    "attribute": (("paper", "year"), "node type 'paper' has no 'attribute.year'."),
+}
+
+
+@pytest.mark.parametrize("method", QUESTIONS)
+def test_asking_for_what_is_not_there(method: str, network: Network) -> None:
+    arguments, message = QUESTIONS[method]
+    with pytest.raises(InputError) as caught:
+        getattr(network, method)(*arguments)
+    assert str(caught.value) == f"{network.path}: {message}"
+
+
+@pytest.mark.parametrize("content", [None, "", "not JSON", "[]"])
+def test_something_that_is_not_a_network(content: str | None, tmp_path: Path) -> None:
+    if content is not None:
+        (tmp_path / "network.json").write_text(content)
+    with pytest.raises(InputError) as caught:
+        Network.open(tmp_path)
+    assert str(caught.value) == (
+        f"{tmp_path}: not a network, expected a folder that 'heterformer build' wrote."
+    )
+
+
+@pytest.mark.parametrize("path", ["nowhere", "papers.csv"])
+def test_a_path_that_is_not_a_folder(path: str, tables: Tables) -> None:
+    with pytest.raises(InputError, match="not a network, expected a folder"):
+        Network.open(tables.folder / path)
+
+
+@pytest.mark.parametrize("version", [0, 2, None])
+def test_a_network_of_another_format_version(version: Any, network: Network) -> None:
+    description = network.path / "network.json"
+    description.write_text(json.dumps({**json.loads(description.read_text()), "format": version}))
+    with pytest.raises(InputError) as caught:
+        Network.open(network.path)
+    found = f"network format {version!r}, this version reads 1; build it again."
+    assert str(caught.value) == f"{network.path}: {found}"
