@@ -7,15 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-import torch
-from tests.networks import Facts, tokenizer
-
 from heterformer.batches.batch import Batch
 from heterformer.batches.batcher import Batcher
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.network.schema import EdgeType, NodeType
 from heterformer.network.store import Network
 from heterformer.network.tokens import PackedTokens, open_tokens
+from tests.networks import Facts, tokenizer
 
 Node = tuple[NodeType, str]
 
@@ -78,7 +76,7 @@ def same(one: Batch, other: Batch) -> bool:
 
 
 def _plain(batch: Batch) -> object:
-    mask = batch.false_negatives
+    optional = (batch.text_numbers, batch.false_negatives)
     return (
         batch.texts.tokens.tolist(),
         batch.texts.offsets.tolist(),
@@ -86,5 +84,5 @@ def _plain(batch: Batch) -> object:
         batch.centers.tolist(),
         {e: (n.center.tolist(), n.node.tolist()) for e, n in batch.neighbors.items()},
         {t: rows.tolist() for t, rows in batch.textless.items()},
-        mask.tolist() if isinstance(mask, torch.Tensor) else None,
+        [None if tensor is None else tensor.tolist() for tensor in optional],
     )

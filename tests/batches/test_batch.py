@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.networks import few
 
 from heterformer.batches.batch import Batch, Neighbors, Texts
 from heterformer.network.schema import EdgeType
+from tests.networks import few
 
 TEXTS = st.lists(st.lists(st.integers(0, 99), max_size=5), min_size=1, max_size=6)
 

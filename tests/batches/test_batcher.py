@@ -7,13 +7,13 @@ from collections import Counter
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.batches.decoding import decoder, same
-from tests.networks import Facts, few, networks, pairs_of, split_of, tokenizer
 
 from heterformer.batches.batcher import Batcher
 from heterformer.batches.randomness import stream_key
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.network.split import SplitOptions
+from tests.batches.decoding import decoder, same
+from tests.networks import Facts, few, networks, pairs_of, split_of, tokenizer
 
 KEYS = st.integers(0, 99).map(stream_key)
 SPLITS = st.builds(SplitOptions, hold_out=st.sampled_from([0.0, 0.25]), seed=st.integers(0, 3))

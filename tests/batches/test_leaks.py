@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.batches.decoding import Center, Decoder, Node, decoder
-from tests.networks import Facts, few, networks, pairs_of, split_of
 
 from heterformer.batches import batcher as batcher_module
 from heterformer.batches.pairs import TrainingBatches, evaluation_batches
@@ -19,6 +17,8 @@ from heterformer.batches.sampling import sample_neighbors
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.network.schema import Relation
 from heterformer.network.split import Pairs, Split, SplitOptions, make_split
+from tests.batches.decoding import Center, Decoder, Node, decoder
+from tests.networks import Facts, few, networks, pairs_of, split_of
 
 SPLITS = st.builds(
     SplitOptions,

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.batches.decoding import Decoder, decoder, same
-from tests.networks import Facts, few, networks, pairs_of
 
 from heterformer.batches import pairs as pairs_module
+from heterformer.batches.batch import Batch
 from heterformer.batches.pairs import TrainingBatches, evaluation_batches, evaluation_key
 from heterformer.network.schema import Relation
+from tests.batches.decoding import Decoder, decoder, same
+from tests.networks import Facts, few, networks, pairs_of
 
 
 @pytest.fixture(scope="module")
@@ -34,8 +35,8 @@ def batches(read: Decoder, count: int = 30, batch_size: int = 7, seed: int = 0) 
     return TrainingBatches(read.batcher(), pairs, batch_size, seed)
 
 
-def queries(read: Decoder, batch: object) -> list[str]:
-    centers = read.centers(batch)  # type: ignore[arg-type]
+def queries(read: Decoder, batch: Batch) -> list[str]:
+    centers = read.centers(batch)
     return [c.node[1] for c in centers[: len(centers) // 2]]
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.networks import few
 
 from heterformer.batches.randomness import stream_key, uniform
+from tests.networks import few
 
 
 def test_keys_of_different_purposes_differ() -> None:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.networks import few
 
 from heterformer.batches.randomness import stream_key
 from heterformer.batches.sampling import sample_neighbors
 from heterformer.batches.visible import VisibleAdjacency
 from heterformer.network.adjacency import Adjacency
+from tests.networks import few
 
 CENTERS, NODES, EDGE_TYPES = 4, 7, 3
 EDGE = st.tuples(st.integers(0, CENTERS - 1), st.integers(0, NODES - 1), st.integers(0, EDGE_TYPES - 1))
@@ -103,8 +105,7 @@ def subsets_over_nodes(avoid: bool) -> Counter[tuple[int, ...]]:
 
 @pytest.mark.parametrize("subsets", [subsets_over_keys, subsets_over_nodes])
 @pytest.mark.parametrize("avoid", [False, True])
-def test_every_subset_is_drawn_as_often(subsets: object, avoid: bool) -> None:
-    assert callable(subsets)
+def test_every_subset_is_drawn_as_often(subsets: Callable[[bool], Counter[Any]], avoid: bool) -> None:
     counts = subsets(avoid)
     possible = set(combinations([n for n in range(6) if not (avoid and n == 3)], 2))
     assert set(counts) == possible

@@ -7,12 +7,12 @@ import itertools
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.networks import Facts, few, networks, split_of
 
 from heterformer.batches.visible import VisibleAdjacency, VisibleNetwork
 from heterformer.network.adjacency import Adjacency
 from heterformer.network.split import Split, SplitOptions
 from heterformer.network.store import Network
+from tests.networks import Facts, few, networks, split_of
 
 SPLITS = st.builds(SplitOptions, hold_out=st.sampled_from([0.0, 0.25]), seed=st.integers(0, 3))
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.networks import few
 
 from heterformer.network.adjacency import Adjacency, bisect_rows, ranges
+from tests.networks import few
 
 CENTERS, NODES, EDGE_TYPES = 5, 6, 3
 EDGE = st.tuples(st.integers(0, CENTERS - 1), st.integers(0, NODES - 1), st.integers(0, EDGE_TYPES - 1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from heterformer.network.describe import Degrees, describe
 def network(
     titles: list[str],
     cites: list[tuple[int, int]],
-    venues: list[tuple[int, str]] = (),  # type: ignore[assignment]
+    venues: Sequence[tuple[int, str]] = (),
     topics: list[Any] | None = None,
     **more: Any,
 ) -> Network:

@@ -8,9 +8,9 @@ from typing import Any
 import pandas as pd
 import polars as pl
 import pytest
-from tests.networks import Tables, edges_of, nodes_of
 
 from heterformer import InputError, Network
+from tests.networks import Tables, edges_of, nodes_of
 
 SPEC: dict[str, Any] = {
     "nodes": {"paper": {"text": "title", "label": "topics"}, "author": None},

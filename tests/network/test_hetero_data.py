@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import torch
 from hypothesis import given, settings
-from tests.networks import Facts, edges_of, few, networks, nodes_of
 from torch_geometric.data import HeteroData
 
 from heterformer import InputError, Network
+from tests.networks import Facts, edges_of, few, networks, nodes_of
 
 
 @settings(few, max_examples=10)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.networks import few
 
 from heterformer.network.ids import IdIndex
+from tests.networks import few
 
 IDS = st.lists(st.none() | st.text(max_size=2), max_size=12)
 

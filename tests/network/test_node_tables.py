@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.networks import Tables
 
 from heterformer.network.store import Network
+from tests.networks import Tables
 
 LISTS = [".jsonl", ".parquet"]
 ALL = [".csv", ".tsv", *LISTS]
@@ -62,9 +62,9 @@ def test_labels_may_be_numbers(ending: str, tables: Tables) -> None:
 
 @pytest.mark.parametrize("ending", ALL)
 def test_the_words_for_the_parts_of_a_split(ending: str, tables: Tables) -> None:
-    words = ["train", "Validation", " valid", "val", "DEV", "test", None]
+    words = ["train", "Validation", " valid", "val", "DEV", "test", None, " "]
     network = built(tables, ending, "part", words, split="part")
-    parts = ["train", "validation", "validation", "validation", "validation", "test", None]
+    parts = ["train", "validation", "validation", "validation", "validation", "test", None, None]
     assert network.splits("paper").to_list() == parts
 
 
@@ -99,7 +99,7 @@ def test_a_name_and_attributes_are_kept_for_display(ending: str, tables: Tables)
 
 @pytest.mark.parametrize("ending", LISTS)
 def test_a_kept_list_is_shown_with_commas(ending: str, tables: Tables) -> None:
-    network = built(tables, ending, "tags", [["a", "b"], []], keep=["tags"])
+    network = built(tables, ending, "tags", [["a", None, "b"], []], keep=["tags"])
     assert network.attribute("paper", "tags") == ["a, b", ""]
 
 

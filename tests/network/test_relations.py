@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.networks import Tables, edges_of
 
 from heterformer.network import relations
 from heterformer.network.report import Finding
 from heterformer.network.store import Network
+from tests.networks import Tables, edges_of
 
 BY = [("p1", "ann"), ("p1", "bob"), ("p3", "ann")]
 NESTED = [".jsonl", ".jsonl.gz", ".parquet", ".parquet.gz"]

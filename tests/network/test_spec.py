@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.networks import SPEC
 
 from heterformer.errors import InputError
 from heterformer.network.spec import NetworkSpec, NodeSpec, RelationSpec
+from tests.networks import SPEC
 
 PAPER, CITES = "nodes.paper", "relations.cites"
 DELETED = object()
@@ -156,7 +156,7 @@ def test_a_mistake_is_named_with_its_place_and_what_was_expected(
 
 @pytest.mark.parametrize("name", ["rev_paper", "pa__per", "pa per", "a/b", "é!"])
 def test_a_type_name_that_files_and_edge_types_cannot_carry(name: str) -> None:
-    rule = "letters, digits, '-' and single '_', and no leading 'rev_'"
+    rule = "letters, digits, single '-' and '_', and no leading 'rev_'"
     assert complaint(changed(f"nodes.{name}", None)) == (
         f"net.yaml: nodes: the name {name!r} is not allowed, expected {rule}."
     )

@@ -11,11 +11,11 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.networks import Facts, few, networks, pairs_of, split_of
 
 from heterformer.errors import InputError
 from heterformer.network.split import PARTS, Split, SplitOptions, make_split, one_per_query
 from heterformer.network.store import Network
+from tests.networks import Facts, few, networks, pairs_of, split_of
 
 SEEDS = st.integers(0, 5)
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.networks import Tables
 
 from heterformer.errors import InputError
 from heterformer.network.report import Finding
 from heterformer.network.store import Network
+from tests.networks import Tables
 
 
 @pytest.fixture

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.networks import SPECIAL, WORDS, Tables, files, new_tokenizer
 
 from heterformer.errors import InputError
 from heterformer.network.store import Network
 from heterformer.network.tokens import PackedTokens, open_tokens
+from tests.networks import SPECIAL, WORDS, Tables, files, new_tokenizer
 
 
 @pytest.fixture

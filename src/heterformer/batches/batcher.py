@@ -14,6 +14,7 @@ from heterformer.batches.batch import Batch
 from heterformer.batches.randomness import stream_key
 from heterformer.batches.sampling import Ints, sample_neighbors
 from heterformer.batches.visible import VisibleNetwork
+from heterformer.errors import InputError
 from heterformer.network.schema import NodeType
 from heterformer.network.split import Pairs
 from heterformer.network.tokens import PackedTokens
@@ -32,6 +33,10 @@ class Batcher:
         self.tokens = tokens
         self.schema = visible.network.schema
         self.fan_out = dict(fan_out if fan_out is not None else self.schema.neighbors)
+        for node_type in self.fan_out:
+            if node_type not in self.schema.node_types:
+                known = ", ".join(map(repr, self.schema.node_types))
+                raise InputError(f"a fan-out is given for {node_type!r}, the node types are {known}.")
 
     def nodes(self, node_type: NodeType, rows: Ints, key: np.uint64) -> Batch:
         """The given nodes as centres."""
@@ -114,7 +119,8 @@ class Batcher:
         self, group: _Centers, neighbor_type: NodeType, keys: Sequence[np.uint64], first: Sequence[int]
     ) -> list[SampledEdges]:
         """One neighbour type's sample, cut into the batches it is for."""
-        number = self.schema.node_types.index(neighbor_type)
+        types = self.schema.node_types
+        number = types.index(group.node_type) * len(types) + types.index(neighbor_type)
         streams = np.array([stream_key(int(key), number) for key in keys], dtype=np.uint64)
         lengths = [len(rows) for rows in group.parts]
         sample = sample_neighbors(

@@ -82,6 +82,7 @@ class _Builder:
             if not len(index):
                 reason = f"node type {node_type!r} has no nodes"
                 raise InputError(f"{self.spec.where}: {reason}: its table is empty or no relation names one.")
+        self.report.nodes = {t: self.report.nodes[t] for t in self.spec.nodes}
         schema = self._schema()
         self._write_adjacency(schema, edges)
         labels = {t: table.label_kind for t, table in self.tables.items() if table.label_kind}

@@ -181,8 +181,9 @@ def _check_unique(ids: pl.Series, column: str, where: str) -> None:
 
 
 def _checked_split(values: pl.Series, column: str, where: str, first: int) -> pl.Series:
-    known = values.str.strip_chars().str.to_lowercase().replace_strict(SPLITS, default=None)
-    wrong = known.is_null() & values.is_not_null()
+    words = values.str.strip_chars().str.to_lowercase()
+    known = words.replace_strict(SPLITS, default=None)
+    wrong = known.is_null() & (words != "")
     if wrong.any():
         row = int(wrong.arg_max() or 0)
         found = f"found {values[row]!r}, expected 'train', 'validation' or 'test' (or nothing)"

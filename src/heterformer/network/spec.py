@@ -225,8 +225,8 @@ class _Parser:
     def type_name(self, name: Any, at: str) -> str:
         text = self.string(name, at)
         plain = text.replace("_", "a").replace("-", "a").isalnum()
-        if text.startswith(REVERSED) or "__" in text or not plain:
-            rule = f"letters, digits, '-' and single '_', and no leading '{REVERSED}'"
+        if text.startswith(REVERSED) or "__" in text or "--" in text or not plain:
+            rule = f"letters, digits, single '-' and '_', and no leading '{REVERSED}'"
             raise self.error(at, f"the name {text!r} is not allowed, expected {rule}")
         return text
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -106,18 +107,22 @@ def make_split(network: Network, options: SplitOptions | None = None) -> Split:
     relation = network.schema.predicted
     sources, targets = network.edges(relation.name)
     queries = np.unique(sources)
+    hidden: dict[NodeType, NDArray[np.int64]] = {}
     if options.by == "random":
-        parts, hidden = _divided(queries, options, rng)
+        parts, hidden[relation.source] = _divided(queries, options, rng)
     elif options.by == "time":
-        parts, hidden = _by_time(queries, network.times(relation.source), options)
+        parts, begin = _by_time(queries, network.times(relation.source), options)
+        timed = [t for t in network.schema.node_types if network.has_times(t)]
+        hidden = {t: np.flatnonzero(network.times(t) >= begin) for t in timed}
     else:
-        parts, hidden = _by_column(queries, network.splits(relation.source))
+        parts = _by_column(queries, network.splits(relation.source))
+    hidden = {t: rows for t, rows in hidden.items() if len(rows)}
     pairs = _drawn(network, sources, targets.astype(np.int64), parts, hidden, rng)
     for part in PARTS:
         if not len(pairs[part]):
             found = f"relation {relation.name!r} has {len(queries)} query nodes"
             raise InputError(f"{network.path}: the {part} part is empty ({found}); choose other shares.")
-    return Split(**pairs, hidden={relation.source: hidden} if len(hidden) else {})
+    return Split(**pairs, hidden=hidden)
 
 
 Parts = dict[Part, NDArray[np.int64]]  # the query rows of each part
@@ -138,8 +143,8 @@ def _divided(
 
 def _by_time(
     queries: NDArray[np.int64], times: NDArray[np.float64], options: SplitOptions
-) -> tuple[Parts, NDArray[np.int64]]:
-    """The earliest train, the latest test; all that is later than the last training query is hidden.
+) -> tuple[Parts, float]:
+    """The earliest train, the latest test; and the time from which on training must not see a node.
 
     A year is never cut in two. Queries without a time count as the earliest.
     """
@@ -154,13 +159,13 @@ def _by_time(
         "validation": queries[(query_times >= train_until) & (query_times < validation_until)],
         "test": queries[query_times >= validation_until],
     }
-    return parts, np.flatnonzero(known >= train_until)
+    return parts, float(train_until)
 
 
-def _by_column(queries: NDArray[np.int64], splits: pl.Series) -> tuple[Parts, NDArray[np.int64]]:
+def _by_column(queries: NDArray[np.int64], splits: pl.Series) -> Parts:
     """As the user's column says; a query without a value is in no part."""
     values = splits.gather(queries).to_numpy()
-    return {part: queries[values == part] for part in PARTS}, np.empty(0, dtype=np.int64)
+    return {part: queries[values == part] for part in PARTS}
 
 
 def _drawn(
@@ -168,14 +173,15 @@ def _drawn(
     sources: NDArray[np.int64],
     targets: NDArray[np.int64],
     parts: Parts,
-    hidden: NDArray[np.int64],
+    hidden: Mapping[NodeType, NDArray[np.int64]],
     rng: np.random.Generator,
 ) -> dict[Part, Pairs]:
     """One pair per query. Two nodes that are a pair of one part are, either way round, a pair of no other."""
     relation, counts = network.schema.predicted, network.schema.counts
     homogeneous = relation.source == relation.target
-    unseen = np.zeros(counts[relation.source], dtype=bool)
-    unseen[hidden] = True
+    unseen = {end: np.zeros(counts[end], dtype=bool) for end in (relation.source, relation.target)}
+    for end, rows in unseen.items():
+        rows[hidden.get(end, np.empty(0, dtype=np.int64))] = True
     taken = np.empty(0, dtype=np.int64)
     drawn: dict[Part, Pairs] = {}
     for part in ("test", "validation", "train"):  # the part that must not be known first
@@ -183,7 +189,7 @@ def _drawn(
         asked[parts[part]] = True
         free = asked[sources]
         if part == "train":
-            free &= ~unseen[sources] & (~unseen[targets] if homogeneous else True)
+            free &= ~unseen[relation.source][sources] & ~unseen[relation.target][targets]
         source, target = sources[free], targets[free]
         key = unordered_key(source, target, counts[relation.target], homogeneous)
         fresh = ~np.isin(key, taken)

@@ -145,9 +145,12 @@ class Network:
             )
         return self._series(node_type, "label")
 
+    def has_times(self, node_type: NodeType) -> bool:
+        return "time" in self._table(node_type).column_names
+
     def times(self, node_type: NodeType) -> NDArray[np.float64]:
         """The time of each node, NaN where unknown."""
-        if "time" not in self._table(node_type).column_names:
+        if not self.has_times(node_type):
             raise InputError(
                 f"{self.path}: node type {node_type!r} has no 'time' column in its specification."
             )

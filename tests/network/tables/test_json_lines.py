@@ -6,10 +6,10 @@ import json
 
 import numpy as np
 import pytest
-from tests.network.tables.damage import DAMAGES, damaged_papers
-from tests.networks import Tables, edges_of
 
 from heterformer.network.tables import json_lines
+from tests.network.tables.damage import DAMAGES, damaged_papers
+from tests.networks import Tables, edges_of
 
 TWO = [{"id": "p1", "title": "A"}, {"id": "p2", "title": "B"}]
 

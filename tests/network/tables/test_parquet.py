@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from tests.network.tables.damage import DAMAGES, damaged_papers
-from tests.networks import Tables, edges_of
 
 from heterformer.network.tables import parquet
+from tests.network.tables.damage import DAMAGES, damaged_papers
+from tests.networks import Tables, edges_of
 
 
 def with_columns(tables: Tables, **columns: Any) -> Tables:
@@ -76,6 +76,11 @@ def test_a_missing_field_inside_a_column(tables: Tables) -> None:
 WRONG_KINDS = {
     "text of numbers": ({"text": ["x"]}, [None, 3], "found 3 (type Int64), expected text."),
     "text of lists": ({"text": ["x"]}, [[], ["A"]], "found ['A'] (type List(String)), expected text."),
+    "bytes to show": (
+        {"name": "x"},
+        [None, b"\xff"],
+        r"found b'\xff' (type Binary), expected text, numbers or dates.",
+    ),
     "a path into text": ({"text": ["x.y"]}, [None, "A"], "expected records with a field 'y'."),
     "ids of floats": (
         {"id": "x"},

@@ -84,6 +84,8 @@ def converted(values: pl.Series, column: Column, where: str, first: int) -> pl.S
         case "value":
             if isinstance(values.dtype, pl.List):
                 return values.cast(pl.List(pl.String)).list.join(", ")
+            if values.dtype == pl.Binary:
+                raise _wrong_kind(values, column, where, first, "text, numbers or dates")
             return values.cast(pl.String)
 
 

@@ -39,8 +39,9 @@ class DelimitedTable:
     def _chunks(self, columns: Sequence[Column]) -> Iterator[Chunk]:
         with self.path.open("rb") as raw, _decompressed(raw, self.path) as stream:
             names = self._header(columns)
+            counted = _QuoteCounter(stream)
             reader = pyarrow.csv.open_csv(
-                stream,
+                counted,
                 read_options=pyarrow.csv.ReadOptions(block_size=BLOCK),
                 parse_options=pyarrow.csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
                 convert_options=pyarrow.csv.ConvertOptions(
@@ -56,6 +57,22 @@ class DelimitedTable:
                 series = tuple(converted(frame[c.path], c, self.where, first) for c in columns)
                 yield Chunk(series, first, raw.tell() / max(self.size, 1))
                 first += len(frame)
+        if (
+            counted.quotes % 2
+        ):  # the fast parser takes a quote that is never closed, and all behind it, as a value
+            self._check_closed()
+
+    def _check_closed(self) -> None:
+        with self.path.open("rb") as raw, _decompressed(raw, self.path) as stream:
+            csv.field_size_limit(sys.maxsize)
+            reader = csv.reader(_decoded_lines(stream, self.where), delimiter=self.delimiter, strict=True)
+            begun = 1
+            try:
+                for _ in reader:
+                    begun = reader.line_num + 1
+            except csv.Error as error:
+                found = f"a quote in the row that begins there is never closed ({error})"
+                raise InputError(f"{self.where}: line {begun}: {found}.") from None
 
     def _header(self, columns: Sequence[Column]) -> list[str]:
         with self.path.open("rb") as raw, _decompressed(raw, self.path) as stream:
@@ -93,6 +110,22 @@ class DelimitedTable:
         except csv.Error as broken:
             return InputError(f"{self.where}: line {reader.line_num}: {broken}.")
         return InputError(f"{self.where}: cannot be parsed ({error}).")
+
+
+class _QuoteCounter(io.RawIOBase):
+    """Passes bytes on and counts the quotes among them."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self.quotes = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._stream.read(size)
+        self.quotes += data.count(b'"')
+        return data
 
 
 def _decompressed(raw: BinaryIO, path: Path) -> BinaryIO:

@@ -99,7 +99,7 @@ class _Reader:
             case "time":
                 return self._time(found, line)
             case _:
-                values = found if isinstance(found, list) else [found]
+                values = [v for v in found if v is not None] if isinstance(found, list) else [found]
                 return ", ".join(v if isinstance(v, str) else json.dumps(v) for v in values)
 
     def _reached(self, value: Any, steps: Sequence[str]) -> Any:
