@@ -1,0 +1,104 @@
+"""MHA-based heterogeneous neighbour aggregation (Eq. 7 to 9): many neighbours in, one virtual token out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from transformers import initialization as init
+
+from heterformer.network.schema import EdgeType
+
+
+class EdgeProjection(nn.Linear):
+    """``W_r`` of one edge type."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__(width, width, bias=False)
+
+    def initialize(self, start: str, std: float) -> None:
+        _start(self.weight, start, 1.0, std)
+
+
+class EdgeProjections(nn.Module):
+    """``W_r`` of Eq. 9 for every edge type (or one for all), the same in every layer."""
+
+    def __init__(self, edge_types: tuple[EdgeType, ...], width: int, heterogeneous: bool) -> None:
+        super().__init__()
+        self.index = {r: i if heterogeneous else 0 for i, r in enumerate(edge_types)}
+        self.projections = nn.ModuleList(EdgeProjection(width) for _ in set(self.index.values()))
+
+    def forward(self, edge_type: EdgeType, states: Tensor) -> Tensor:
+        message: Tensor = self.projections[self.index[edge_type]](states)  # (..., d), Eq. 9
+        return message
+
+
+@dataclass(frozen=True)
+class Neighborhoods:
+    """What each centre's neighbours of one kind send it, and where in ``messages`` to find them.
+
+    Of the rows [centres; messages], centre ``i`` attends to ``rows[i]``, itself first; where ``present``
+    is false the row is a stand-in.
+    """
+
+    messages: Tensor  # (E, S, d): h_{v_j -> v_i} in each of S layers, or S = 1 where layers do not differ
+    rows: Tensor  # (B, 1 + F) int64, F the most neighbours that any centre has
+    present: Tensor  # (B, 1 + F) bool
+
+    @classmethod
+    def of(cls, centers: int, center: Tensor, messages: Tensor) -> Neighborhoods:
+        """``messages[e]`` goes to centre ``center[e]``."""
+        order = torch.argsort(center, stable=True)
+        center = center[order]
+        degree = torch.bincount(center, minlength=centers)  # (B,)
+        widest = int(degree.max()) if center.numel() else 0
+        place = torch.arange(center.numel(), device=center.device) - (degree.cumsum(0) - degree)[center]
+        rows = torch.zeros(centers, 1 + widest, dtype=torch.int64, device=center.device)
+        rows[:, 0] = torch.arange(centers, device=center.device)
+        rows[center, 1 + place] = centers + order
+        present = torch.arange(1 + widest, device=center.device) <= degree[:, None]
+        return cls(messages, rows, present)
+
+    def messages_at(self, depth: int) -> Tensor:
+        """(E, d): those of the layer at ``depth``, counted from the PLM's first, which has none."""
+        return self.messages[:, depth - 1 if self.messages.shape[1] > 1 else 0]
+
+
+class Aggregation(nn.Module):
+    """Attention of a centre over its neighbours of one kind and itself, in one layer."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.query = nn.Parameter(torch.empty(width, width))  # W_Q
+        self.key = nn.Parameter(torch.empty(width, width))  # W_K
+        self.value = nn.Parameter(torch.empty(width, width))  # W_V
+
+    def forward(self, center: Tensor, messages: Tensor, neighborhoods: Neighborhoods) -> Tensor:
+        """(B, d) states of the centres and (E, d) messages to (B, d) virtual neighbour tokens."""
+        rows, present = neighborhoods.rows, neighborhoods.present
+        entries = torch.cat([center, messages])  # (B + E, d): v_i itself is among its neighbours, as it is
+        q = F.linear(center, self.query)[:, None]  # (B, 1, d)
+        k = F.linear(entries, self.key)[rows]  # (B, 1 + F, d)
+        v = F.linear(entries, self.value)[rows]
+        q, k, v = (
+            x.view(*x.shape[:2], self.heads, -1).transpose(1, 2) for x in (q, k, v)
+        )  # (B, k, 1 + F, d/k)
+        mask = present[:, None, None]  # (B, 1, 1, 1 + F)
+        z = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)  # (B, k, 1, d/k), Eq. 7 and 8
+        return z.flatten(1)  # (B, d)
+
+    def initialize(self, start: str, std: float) -> None:
+        """At the identity a token is a weighted mean of states, which the PLM can read from step one."""
+        _start(self.query, start, 0.5, std)
+        _start(self.key, start, 0.5, std)
+        _start(self.value, start, 1.0, std)
+
+
+def _start(weight: Tensor, start: str, scale: float, std: float) -> None:
+    if start == "random":
+        init.normal_(weight, mean=0.0, std=std)
+    else:
+        init.copy_(weight, scale * torch.eye(weight.shape[0], dtype=weight.dtype, device=weight.device))

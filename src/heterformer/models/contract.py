@@ -1,0 +1,107 @@
+"""What every model of the project is: texts and sampled neighbours in, one vector per node out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import cached_property
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from heterformer.batches.batch import Batch, Texts
+from heterformer.errors import InputError
+from heterformer.models.backbone import load_backbone, max_tokens
+from heterformer.models.configuration import NodeEncoderConfig
+from heterformer.network.schema import NodeType, Schema
+
+
+class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
+    """Base of all models.
+
+    A model keeps its PLM as ``backbone`` and the tables of textless nodes as ``textless.tables``;
+    whatever else it learns is new.
+    """
+
+    config_class = NodeEncoderConfig
+    main_input_name = "batch"
+
+    @classmethod
+    def from_backbone(cls, path_or_name: str, schema: Schema | Any, **options: Any) -> Self:
+        """A new model for a network (or a schema) on top of a PLM; ``options`` are fields of its config."""
+        schema = schema if isinstance(schema, Schema) else schema.schema
+        known = cls.config_class.option_names()
+        for name in options:
+            if name not in known:
+                raise InputError(f"{cls.__name__} has no option {name!r}, expected one of {', '.join(known)}")
+        plm = load_backbone(str(path_or_name))
+        if schema.max_tokens > max_tokens(plm):
+            raise InputError(
+                f"max_tokens is {schema.max_tokens}, "
+                f"but backbone {str(path_or_name)!r} reads at most {max_tokens(plm)}"
+            )
+        model = cls(cls.config_class(backbone=plm.config.to_diff_dict(), schema=schema.to_dict(), **options))
+        model.backbone.load_state_dict(plm.state_dict())
+        model.eval()
+        return model
+
+    @classmethod
+    def from_pretrained(cls, *args: Any, **kwargs: Any) -> Self:
+        """A saved model, in memory of its own instead of the file's.
+
+        On the CPU the last bit of a product depends on how its factors lie in memory, so only a copy gives
+        the very vectors that the saved model gave.
+        """
+        model: Self = super().from_pretrained(*args, **kwargs)
+        for parameter in model.parameters():
+            parameter.data = parameter.data.clone()
+        return model
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The types of the network the model was built for."""
+        return Schema.from_dict(self.config.schema)
+
+    @property
+    def width(self) -> int:
+        """d, the length of a vector."""
+        return int(self.backbone.config.hidden_size)
+
+    def get_input_embeddings(self) -> nn.Module:
+        """The PLM's word embeddings; set ``.sparse = True`` on them for gradients of the rows used alone."""
+        return self.backbone.get_input_embeddings()  # type: ignore[no-any-return]
+
+    @abstractmethod
+    def text_states(self, texts: Texts) -> Tensor:
+        """(U, S, d): what each text gives to nodes that have it as a neighbour."""
+
+    @abstractmethod
+    def forward(self, batch: Batch, states: Tensor) -> Tensor:
+        """(B, d): the vectors of the batch's centres, given ``text_states`` of its neighbour texts."""
+
+    @abstractmethod
+    def textless_vectors(self, node_type: NodeType, rows: Tensor) -> Tensor:
+        """(n, d): the vectors of textless nodes."""
+
+    def encode(self, batch: Batch) -> Tensor:
+        """(B, d): both passes in one graph, as training needs them."""
+        vectors: Tensor = self(batch, self.text_states(batch.texts.first(batch.neighbor_texts)))
+        return vectors
+
+    def scores(self, queries: Tensor, keys: Tensor) -> Tensor:
+        """(Q, K): how likely each query is linked to each key; before the softmax of Eq. 13."""
+        return queries @ keys.T / self.config.temperature  # type: ignore[no-any-return]
+
+    def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
+        """The parameters as ``backbone``, ``new`` and ``textless``: each wants its own learning rate."""
+        groups: dict[str, list[nn.Parameter]] = {"backbone": [], "new": [], "textless": []}
+        for name, parameter in self.named_parameters():
+            prefixes = {"backbone.": "backbone", "textless.tables.": "textless"}
+            group = next((g for prefix, g in prefixes.items() if name.startswith(prefix)), "new")
+            groups[group].append(parameter)
+        return groups
+
+    def finished(self, vectors: Tensor) -> Tensor:
+        """``vectors``, of length 1 if the config says so."""
+        return torch.nn.functional.normalize(vectors, dim=-1) if self.config.normalize else vectors

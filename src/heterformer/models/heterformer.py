@@ -1,0 +1,129 @@
+"""Heterformer: Transformer-based Deep Node Representation Learning on Heterogeneous Text-Rich Networks.
+
+The whole model, top to bottom as in Algorithm 1. A text-rich node is read by the PLM's own layers; from
+the second layer on its tokens also attend to two virtual neighbour tokens, one made of its text-rich
+neighbours' [CLS] states in that layer, one of its textless neighbours' embeddings.
+
+Shapes: U texts of T tokens in all, B centre nodes, E edges, d the PLM's width, L its layers but the first.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from transformers import AutoModel
+
+from heterformer.batches.batch import Batch, Texts
+from heterformer.models.aggregation import Aggregation, EdgeProjection, EdgeProjections, Neighborhoods
+from heterformer.models.backbone import embed, run_layer, without_pooler
+from heterformer.models.configuration import HeterformerConfig
+from heterformer.models.contract import NodeEncoder
+from heterformer.models.packing import pack
+from heterformer.models.textless import TextlessNodes
+from heterformer.network.schema import EdgeType, NodeType
+
+KINDS = ("text_rich", "textless")  # of neighbours, and so of virtual neighbour tokens
+
+
+class Heterformer(NodeEncoder):
+    """The paper's model. Its options (``HeterformerConfig``) include the paper's ablations."""
+
+    config_class = HeterformerConfig
+
+    def __init__(self, config: HeterformerConfig) -> None:
+        super().__init__(config)
+        plm, schema = config.backbone_config, self.schema
+        d, heads = plm.hidden_size, config.aggregation_heads or plm.num_attention_heads
+        self.kinds = [kind for kind in KINDS if config.virtual_tokens in (kind, "both")]
+        self.edge_types = {kind: self.edge_types_from(getattr(schema, kind)) for kind in self.kinds}
+        self.backbone = without_pooler(AutoModel.from_config(plm))
+        self.textless = TextlessNodes(schema, config.textless_dim, d, config.heterogeneous_projection)
+        edge_types = tuple(r for kind in self.kinds for r in self.edge_types[kind])
+        self.edge_projections = EdgeProjections(edge_types, d, config.heterogeneous_projection)
+        depths = range(1, plm.num_hidden_layers)
+        names = dict.fromkeys(self.aggregation_name(kind, depth) for kind in self.kinds for depth in depths)
+        self.aggregations = nn.ModuleDict({name: Aggregation(d, heads) for name in names})
+        self.post_init()
+
+    def text_states(self, texts: Texts) -> Tensor:
+        """(U, L, d): the [CLS] state with which each text enters each layer but the first, all by itself.
+
+        (U, 0, d) if no virtual token is made of texts.
+        """
+        layers = self.backbone.encoder.layer
+        if "text_rich" not in self.kinds or len(layers) == 1:
+            return torch.empty(len(texts), 0, self.width, device=self.device, dtype=self.dtype)
+        packing = pack(texts)
+        hidden = embed(self.backbone, packing)  # H^(0), (T, d)
+        states = []
+        for layer in layers[:-2]:
+            hidden = run_layer(layer, hidden, packing)  # (T, d)
+            states.append(hidden.index_select(0, packing.first))  # (U, d)
+        # Nobody reads a neighbour's last layer, and of the one before only [CLS].
+        states.append(run_layer(layers[-2], hidden, packing, first_only=True))  # (U, d)
+        return torch.stack(states, 1)[packing.rank]
+
+    def forward(self, batch: Batch, states: Tensor) -> Tensor:
+        """(B, d): Algorithm 1, for all centres of the batch at once."""
+        packing = pack(batch.texts, batch.centers)
+        neighborhoods = {kind: self.propagate(kind, batch, states, packing.rank) for kind in self.kinds}
+        hidden = embed(self.backbone, packing)  # H^(0), (T, d)
+        layers = self.backbone.encoder.layer
+        for depth, layer in enumerate(layers):
+            center = hidden.index_select(0, packing.first)  # h^(l) = H^(l)[CLS], (B, d)
+            virtual = self.virtual_tokens(depth, center, neighborhoods)  # z^(l), (B, 2, d)
+            first_only = depth == len(layers) - 1 and self.config.readout == "cls"
+            hidden = run_layer(layer, hidden, packing, virtual, first_only)  # H^(l + 1), Eq. 4 and 5
+        vectors = hidden if self.config.readout == "cls" else packing.mean(hidden)  # (B, d)
+        return self.finished(vectors[packing.rank])
+
+    def virtual_tokens(
+        self, depth: int, center: Tensor, neighborhoods: dict[str, Neighborhoods]
+    ) -> Tensor | None:
+        """(B, 2, d): a token per kind of neighbour (Eq. 7), for all layers but the first."""
+        if depth == 0 or not self.kinds:
+            return None
+        tokens = [self.aggregate(kind, depth, center, neighborhoods[kind]) for kind in self.kinds]
+        return torch.stack(tokens, 1)
+
+    def propagate(self, kind: str, batch: Batch, states: Tensor, rank: Tensor) -> Neighborhoods:
+        """The messages ``W_r h_{v_j}`` (Eq. 9) of all neighbours of one kind, for all layers at once."""
+        if kind == "text_rich":
+            neighbors = dict.fromkeys(self.schema.text_rich, states)  # (U, L, d)
+        else:  # (n, 1, d): in every layer the same
+            neighbors = {t: self.textless(t, rows)[:, None] for t, rows in batch.textless.items()}
+        layers = states.shape[1] if kind == "text_rich" else 1
+        centers, messages = [rank[:0]], [states.new_empty(0, layers, self.width)]
+        for r in self.edge_types[kind]:
+            if r in batch.neighbors:
+                centers.append(rank[batch.neighbors[r].center])  # (E_r,)
+                sent = neighbors[r.neighbor][batch.neighbors[r].node]  # (E_r, L, d)
+                messages.append(self.edge_projections(r, sent))
+        return Neighborhoods.of(rank.numel(), torch.cat(centers), torch.cat(messages))
+
+    def aggregate(self, kind: str, depth: int, center: Tensor, neighborhoods: Neighborhoods) -> Tensor:
+        """(B, d): the virtual neighbour token of one kind for one layer (Eq. 7)."""
+        aggregation = self.aggregations[self.aggregation_name(kind, depth)]
+        token: Tensor = aggregation(center, neighborhoods.messages_at(depth), neighborhoods)
+        return token
+
+    def aggregation_name(self, kind: str, depth: int) -> str:
+        """Which aggregation serves: one each, unless layers or kinds share theirs."""
+        kind = "any_kind" if self.config.share_aggregation_kinds else kind
+        return f"{kind}_any_layer" if self.config.share_aggregation_layers else f"{kind}_{depth}"
+
+    def edge_types_from(self, neighbors: tuple[NodeType, ...]) -> tuple[EdgeType, ...]:
+        """The edge types under which text-rich centres see ``neighbors``."""
+        schema = self.schema
+        return tuple(r for r in schema.edge_types if r.center in schema.text_rich and r.neighbor in neighbors)
+
+    def textless_vectors(self, node_type: NodeType, rows: Tensor) -> Tensor:
+        """(n, d): ``W_phi h^(0)`` (Eq. 10)."""
+        return self.finished(self.textless(node_type, rows))
+
+    @torch.no_grad()
+    def _init_weights(self, module: nn.Module) -> None:
+        if isinstance(module, (Aggregation, EdgeProjection)):
+            module.initialize(self.config.aggregation_init, self.config.initializer_range)
+        else:
+            super()._init_weights(module)

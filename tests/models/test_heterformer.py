@@ -1,0 +1,282 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+from transformers import AutoModel
+
+from heterformer.batches.batch import Batch, Neighbors, Texts
+from heterformer.errors import InputError
+from heterformer.models import Heterformer
+from tests.models.random_batches import VOCABULARY, random_batch, save_backbone, schema
+from tests.reference import reference_vectors
+
+ABLATIONS: list[dict[str, Any]] = [
+    {},
+    {"virtual_tokens": "text_rich"},
+    {"virtual_tokens": "textless"},
+    {"virtual_tokens": "none"},
+    {"heterogeneous_projection": False},
+    {"share_aggregation_layers": True},
+    {"share_aggregation_kinds": True},
+    {"share_aggregation_layers": True, "share_aggregation_kinds": True},
+    {"readout": "mean"},
+    {"normalize": True, "temperature": 0.05},
+    {"aggregation_heads": 2, "textless_dim": 7},
+    {"aggregation_init": "identity"},
+]
+
+
+@pytest.fixture(scope="module")
+def backbones(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    folder = tmp_path_factory.mktemp("backbones")
+    return {family: save_backbone(folder / family, family) for family in ("bert", "roberta", "electra")}
+
+
+def new_model(backbone: str, **options: Any) -> Heterformer:
+    """With random aggregation unless said otherwise: at the identity, mistakes in it could cancel out."""
+    torch.manual_seed(1)
+    return Heterformer.from_backbone(backbone, schema(), **{"aggregation_init": "random", **options})
+
+
+def gradients(model: Heterformer, vectors: Tensor) -> dict[str, Tensor]:
+    """Dense gradients of a fixed random function of the scores and vectors."""
+    weights = torch.randn(vectors.shape, generator=torch.Generator().manual_seed(2))
+    loss = (weights * vectors).sum() + model.scores(vectors, vectors).logsumexp(1).sum()
+    model.zero_grad()
+    loss.backward()
+    return {
+        name: torch.zeros_like(p) if p.grad is None else p.grad.to_dense().clone()
+        for name, p in model.named_parameters()
+    }
+
+
+def assert_equals_reference(model: Heterformer, batch: Batch) -> None:
+    vectors, expected = model.encode(batch), reference_vectors(model, batch)
+    torch.testing.assert_close(vectors, expected, atol=1e-5, rtol=0)
+    expected_gradients = gradients(model, expected)
+    for name, gradient in gradients(model, vectors).items():
+        tolerance = 1e-5 * max(1.0, float(expected_gradients[name].abs().max()))
+        torch.testing.assert_close(
+            gradient,
+            expected_gradients[name],
+            atol=tolerance,
+            rtol=0,
+            msg=lambda text, n=name: f"{n}: {text}",
+        )
+
+
+@pytest.mark.parametrize("options", ABLATIONS, ids=str)
+def test_equals_reference_in_every_ablation(backbones: dict[str, str], options: dict[str, Any]) -> None:
+    model = new_model(backbones["bert"], **options)
+    for seed in range(3):
+        assert_equals_reference(model, random_batch(seed))
+
+
+@pytest.mark.parametrize("family", ["roberta", "electra"])
+def test_equals_reference_in_every_family(backbones: dict[str, str], family: str) -> None:
+    assert_equals_reference(new_model(backbones[family]), random_batch(3))
+
+
+@pytest.mark.parametrize("layers", [1, 2, 4])
+def test_equals_reference_at_every_depth(tmp_path: Path, layers: int) -> None:
+    model = new_model(save_backbone(tmp_path, layers=layers))
+    batch = random_batch(4)
+    assert model.text_states(batch.texts).shape == (9, layers - 1, 32)
+    assert_equals_reference(model, batch)
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(10, 10**6), centers=st.integers(3, 8), probability=st.sampled_from([0.0, 0.2, 1.0]))
+def test_equals_reference_on_random_batches(
+    backbones: dict[str, str], seed: int, centers: int, probability: float
+) -> None:
+    assert_equals_reference(new_model(backbones["bert"]), random_batch(seed, centers, 9, probability))
+
+
+@pytest.mark.parametrize("kind", ["text_rich", "textless", "all"])
+def test_equals_reference_without_neighbors(backbones: dict[str, str], kind: str) -> None:
+    batch = random_batch(5)
+    gone = getattr(schema(), kind) if kind != "all" else schema().node_types
+    batch = replace(batch, neighbors={r: n for r, n in batch.neighbors.items() if r.neighbor not in gone})
+    if kind != "textless":
+        batch = replace(batch, neighbor_texts=0)
+    assert_equals_reference(new_model(backbones["bert"]), batch)
+
+
+def test_random_batches_have_the_hard_cases() -> None:
+    batch = random_batch(0)
+    text_edges = [n for r, n in batch.neighbors.items() if r.neighbor in schema().text_rich]
+    edges = {(int(c), int(u)) for n in text_edges for c, u in zip(n.center, n.node, strict=True)}
+    assert {1, 12} <= set(batch.texts.lengths.tolist())
+    assert len(edges) > len({u for _, u in edges}), "a neighbour of several centres"
+    assert {u for _, u in edges} & set(batch.centers.tolist()), "both centre and neighbour"
+    assert len({c for n in batch.neighbors.values() for c in n.center.tolist()}) < len(batch.centers), "alone"
+
+
+@pytest.mark.parametrize("mistake", ["no W_r", "own entry projected", "token is the centre"])
+def test_comparison_notices_a_broken_model(
+    backbones: dict[str, str], monkeypatch: pytest.MonkeyPatch, mistake: str
+) -> None:
+    model, batch = new_model(backbones["bert"]), random_batch(0)
+    expected = reference_vectors(model, batch)
+    aggregation = model.aggregations["text_rich_1"]
+    if mistake == "no W_r":
+        monkeypatch.setattr(model.edge_projections, "forward", lambda edge_type, states: states)
+    elif mistake == "own entry projected":
+        forward, projection = aggregation.forward, model.edge_projections.projections[0]
+        monkeypatch.setattr(aggregation, "forward", lambda center, *rest: forward(projection(center), *rest))
+    else:
+        monkeypatch.setattr(model, "aggregate", lambda kind, number, center, neighborhoods: center)
+    assert not torch.allclose(model.encode(batch), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "electra"])
+@pytest.mark.parametrize("readout", ["cls", "mean"])
+def test_without_virtual_tokens_is_the_plain_plm(
+    backbones: dict[str, str], family: str, readout: str
+) -> None:
+    model = new_model(backbones[family], virtual_tokens="none", readout=readout).double()
+    plm = AutoModel.from_pretrained(backbones[family]).eval().double()
+    batch = random_batch(6)
+    assert model.text_states(batch.texts).shape == (9, 0, 32)
+    texts = batch.texts.select(batch.centers)
+    for u, vector in enumerate(model.encode(batch)):
+        tokens = texts.tokens[texts.offsets[u] : texts.offsets[u + 1]]
+        states = plm(input_ids=tokens[None]).last_hidden_state[0]
+        expected = states[0] if readout == "cls" else states.mean(0)
+        torch.testing.assert_close(vector, expected, atol=1e-12, rtol=0)
+
+
+def test_identity_start_is_an_attention_weighted_mean(backbones: dict[str, str]) -> None:
+    model = new_model(backbones["bert"], aggregation_init="identity")
+    aggregation = model.aggregations["textless_2"]
+    eye = torch.eye(32)
+    assert torch.equal(aggregation.value, eye)
+    assert torch.equal(aggregation.query, eye / 2)
+    assert torch.equal(aggregation.key, eye / 2)
+    assert all(torch.equal(p.weight, eye) for p in model.edge_projections.projections)
+
+
+@pytest.mark.parametrize("options", ABLATIONS, ids=str)
+def test_save_and_load_give_equal_bits(
+    backbones: dict[str, str], tmp_path: Path, options: dict[str, Any]
+) -> None:
+    model, batch = new_model(backbones["bert"], **options), random_batch(7)
+    model.save_pretrained(tmp_path)
+    loaded = Heterformer.from_pretrained(tmp_path)
+    assert {f.suffix for f in tmp_path.iterdir()} == {".json", ".safetensors"}
+    assert loaded.schema == schema()
+    assert torch.equal(loaded.encode(batch), model.encode(batch))
+    rows = torch.tensor([3, 0, 3])
+    assert torch.equal(loaded.textless_vectors("author", rows), model.textless_vectors("author", rows))
+
+
+def test_a_vector_does_not_depend_on_the_batch(backbones: dict[str, str]) -> None:
+    model, batch = new_model(backbones["bert"]).double(), random_batch(8)
+    together = model.encode(batch)
+    states = model.text_states(batch.texts.first(batch.neighbor_texts))
+    order = torch.randperm(len(batch.centers))
+    place = torch.argsort(order)
+
+    def reordered(edges: Neighbors) -> Neighbors:
+        center, index = place[edges.center].sort(stable=True)
+        return Neighbors(center, edges.node[index])
+
+    shuffled = replace(
+        batch,
+        centers=batch.centers[order],
+        neighbors={r: reordered(n) for r, n in reversed(batch.neighbors.items())},
+    )
+    torch.testing.assert_close(model(shuffled, states), together[order], atol=1e-12, rtol=0)
+    for i, vector in enumerate(together):
+        mine = {r: n.center == i for r, n in batch.neighbors.items()}
+        alone = replace(
+            batch,
+            centers=batch.centers[i : i + 1],
+            neighbors={
+                r: Neighbors(n.center[mine[r]] * 0, n.node[mine[r]]) for r, n in batch.neighbors.items()
+            },
+        )
+        torch.testing.assert_close(model(alone, states)[0], vector, atol=1e-12, rtol=0)
+
+
+def test_text_states_do_not_depend_on_the_order_of_texts(backbones: dict[str, str]) -> None:
+    model, batch = new_model(backbones["bert"]).double(), random_batch(9)
+    order = torch.randperm(len(batch.texts))
+    states = model.text_states(batch.texts)
+    torch.testing.assert_close(
+        model.text_states(batch.texts.select(order)), states[order], atol=1e-12, rtol=0
+    )
+
+
+def test_sparse_token_gradients_are_the_dense_ones(backbones: dict[str, str]) -> None:
+    model, batch = new_model(backbones["bert"]), random_batch(1)
+    dense = gradients(model, model.encode(batch))
+    embeddings = model.get_input_embeddings()
+    embeddings.sparse = True
+    sparse = gradients(model, model.encode(batch))
+    assert embeddings.weight.grad.is_sparse
+    for name, gradient in dense.items():
+        torch.testing.assert_close(sparse[name], gradient, atol=1e-5, rtol=1e-5)
+
+
+def test_dropout_is_on_in_training_only(backbones: dict[str, str]) -> None:
+    model, batch = new_model(backbones["bert"]), random_batch(2)
+    assert torch.equal(model.encode(batch), model.encode(batch))
+    model.train()
+    once, again = model.encode(batch), model.encode(batch)
+    assert not torch.allclose(once, again, atol=1e-3)
+    once.sum().backward()
+
+
+def test_runs_under_autocast(backbones: dict[str, str]) -> None:
+    model, batch = new_model(backbones["bert"]), random_batch(2)
+    expected = gradients(model, model.encode(batch))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        vectors = model.encode(batch)
+    torch.testing.assert_close(vectors.float(), model.encode(batch), atol=0.1, rtol=0.1)
+    assert gradients(model, vectors.float()).keys() == expected.keys()
+
+
+def test_parameter_groups_hold_every_parameter_once(backbones: dict[str, str]) -> None:
+    model = new_model(backbones["bert"])
+    groups = model.parameter_groups()
+    assert list(groups) == ["backbone", "new", "textless"]
+    assert {id(p) for p in groups["backbone"]} == {id(p) for p in model.backbone.parameters()}
+    assert {id(p) for p in groups["textless"]} == {id(t.weight) for t in model.textless.tables}
+    everything = [id(p) for group in groups.values() for p in group]
+    assert sorted(everything) == sorted(id(p) for p in model.parameters())
+
+
+def test_from_backbone_takes_anything_with_a_schema(backbones: dict[str, str]) -> None:
+    class Network:
+        schema = schema()
+
+    assert Heterformer.from_backbone(backbones["bert"], Network()).schema == schema()
+
+
+def test_unknown_option(backbones: dict[str, str]) -> None:
+    with pytest.raises(
+        InputError, match="Heterformer has no option 'virtual_token', expected one of textless_dim"
+    ):
+        new_model(backbones["bert"], virtual_token="both")
+
+
+def test_texts_longer_than_the_plm_reads(backbones: dict[str, str]) -> None:
+    with pytest.raises(InputError, match=r"max_tokens is 15, but backbone '.*bert' reads at most 14"):
+        Heterformer.from_backbone(backbones["bert"], replace(schema(), max_tokens=15))
+
+
+def test_one_text_alone(backbones: dict[str, str]) -> None:
+    """A search query: a text of no known node."""
+    model = new_model(backbones["bert"])
+    texts = Texts(torch.randint(2, VOCABULARY, (4,)), torch.tensor([0, 4]))
+    batch = Batch(texts, 0, torch.tensor([0]), {}, {})
+    torch.testing.assert_close(model.encode(batch), reference_vectors(model, batch), atol=1e-5, rtol=0)
