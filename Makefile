@@ -7,7 +7,7 @@ TESTS ?= tests
 .PHONY: demo test lint format clean
 
 demo: $(READY)
-	@bash examples/demo.sh
+	@$(BIN)/python examples/demo.py
 
 test: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist loadscope $(TESTS)

@@ -1,7 +1,21 @@
 """Heterformer: vectors for every node of a heterogeneous text-rich network."""
 
+from typing import TYPE_CHECKING, Any
+
 from heterformer.errors import InputError
 from heterformer.network.store import Network
 
-__all__ = ["InputError", "Network"]
+if TYPE_CHECKING:
+    from heterformer.models.heterformer import Heterformer
+
+__all__ = ["Heterformer", "InputError", "Network"]
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    """The model is imported when it is asked for: PyTorch and Transformers take seconds."""
+    if name == "Heterformer":
+        from heterformer.models.heterformer import Heterformer
+
+        return Heterformer
+    raise AttributeError(f"module 'heterformer' has no attribute {name!r}")

@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from json import dumps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import tyro
+from rich.text import Text
 from tyro.conf import Positional, arg
 
 from heterformer.datasets.synthetic import SyntheticOptions, write_synthetic
 from heterformer.errors import InputError
+from heterformer.files import write_text
 from heterformer.network.build import build_network
 from heterformer.network.describe import describe as describe_network
 from heterformer.network.spec import NetworkSpec
-from heterformer.network.split import PARTS, SplitOptions, make_split
+from heterformer.network.split import PARTS, Part, SplitOptions, make_split
 from heterformer.network.store import Network
 from heterformer.progress import console, messages
 from heterformer.report import network_tables
+from heterformer.training.options import TrainingOptions, with_config
 
 SpecFile = Annotated[Path, Positional, arg(metavar="SPEC")]
 NetworkFolder = Annotated[Path, Positional, arg(metavar="NET")]
 OutFolder = Annotated[Path, Positional, arg(metavar="OUT")]
+RunFolder = Annotated[Path, Positional, arg(metavar="RUN")]
 OutFile = Annotated[Path, Positional, arg(metavar="OUT")]
 
 
@@ -38,7 +42,7 @@ def build(spec: SpecFile, out: OutFolder, data: Path | None = None) -> None:
     """
     network = build_network(NetworkSpec.load(spec), out, data=data or spec.parent)
     console.print(network_tables.build_report(network.report))
-    console.print(f"Built {network!r} in {out}. Next: heterformer describe {out}", highlight=False)
+    console.print(Text(f"Built {network!r} in {out}. Next: heterformer describe {out}"))
 
 
 def describe(network: NetworkFolder) -> None:
@@ -58,7 +62,7 @@ def synth(out: OutFolder, options: Annotated[SyntheticOptions, arg(name="")]) ->
         options: What to plant.
     """
     spec = write_synthetic(out, options)
-    console.print(f"Wrote {spec}. Next: heterformer build {spec} {out}.net", highlight=False)
+    console.print(Text(f"Wrote {spec}. Next: heterformer build {spec} {out}.net"))
 
 
 def split(network: NetworkFolder, out: OutFile, options: Annotated[SplitOptions, arg(name="")]) -> None:
@@ -73,12 +77,58 @@ def split(network: NetworkFolder, out: OutFile, options: Annotated[SplitOptions,
     divided = make_split(opened, options)
     divided.save(out, opened)
     counts = ", ".join(f"{len(getattr(divided, part)):,} {part}" for part in PARTS)
-    console.print(f"Wrote {counts} pairs to {out}.", highlight=False)
+    console.print(Text(f"Wrote {counts} pairs to {out}."))
+
+
+def train(
+    network: NetworkFolder,
+    run: RunFolder,
+    options: Annotated[TrainingOptions, arg(name="")],
+    config: Path | None = None,
+    preset: Literal["paper"] | None = None,
+) -> None:
+    """Train a model on a network, or go on with a run that was stopped: the same command does both.
+
+    Args:
+        network: A folder that 'heterformer build' wrote.
+        run: The run folder: configuration, checkpoints, metrics and, at the end, the model.
+        options: What decides the result, and the budget.
+        config: A YAML file of options (or another run's config.yaml); flags override it.
+        preset: 'paper' is the paper's hyper-parameter table; flags and --config override it.
+    """
+    _quiet_transformers()
+    from heterformer.training.loop import train as train_run
+
+    train_run(Network.open(network), run, options)
+
+
+def evaluate(run: RunFolder, parts: tuple[Part, ...] = ("validation", "test"), json: bool = False) -> None:
+    """Link prediction of a run's held-out pairs: the paper's in-batch form and the full ranking.
+
+    Args:
+        run: A folder that 'heterformer train' wrote.
+        parts: Which pairs to rank.
+        json: Print JSON instead of a table.
+    """
+    _quiet_transformers()
+    from heterformer.report.link_prediction_table import as_json, link_prediction_table
+    from heterformer.tasks.evaluate import link_prediction_of, open_run
+
+    opened = open_run(run)
+    results = link_prediction_of(opened, parts)
+    text = dumps(as_json(results), indent=1)
+    write_text(run / "link_prediction.json", text)
+    if json:
+        print(text)
+    else:
+        console.print(link_prediction_table({run.name: results}, f"link prediction on {opened.network.name}"))
 
 
 COMMANDS: dict[str, Callable[..., Any]] = {
     "build": build,
     "describe": describe,
+    "train": train,
+    "evaluate": evaluate,
     "split": split,
     "synth": synth,
 }
@@ -92,25 +142,26 @@ def main(arguments: Sequence[str] | None = None) -> None:
             COMMANDS,
             prog="heterformer",
             description="Vectors for every node of a text-rich network.",
-            args=arguments,
+            args=with_config(sys.argv[1:] if arguments is None else arguments),
         )
     except InputError as error:
-        messages.print(f"[bold red]error:[/] {_escaped(str(error))}", highlight=False, soft_wrap=True)
+        messages.print(Text.assemble(("error: ", "bold red"), str(error)), soft_wrap=True)
         sys.exit(1)
     except KeyboardInterrupt:
         messages.print("interrupted", highlight=False)
         sys.exit(130)
-    except BrokenPipeError:  # the reader of our output has left, as 'head' does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
 
 
 def _interrupt(*_: Any) -> None:
     raise KeyboardInterrupt
 
 
-def _escaped(text: str) -> str:
-    return text.replace("[", r"\[")
+def _quiet_transformers() -> None:
+    """Our own bars and sentences are enough. Imported here because it takes seconds."""
+    from transformers.utils import logging
+
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
 
 
 if __name__ == "__main__":

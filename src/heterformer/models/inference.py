@@ -65,7 +65,7 @@ def _block_vectors(
 
 
 def plm_vectors(model: NodeEncoder, tokens: PackedTokens, numbers: Ints) -> Tensor:
-    """(n, d): what the plain PLM says of texts, without any network (the paper's h-bar of Eq. 11)."""
+    """(n, d): what the plain PLM says of texts, without any network (the paper's h-bar of Eq. 10)."""
 
     def read(texts: Texts) -> Tensor:
         packing = pack(texts)

@@ -57,9 +57,7 @@ class DelimitedTable:
                 series = tuple(converted(frame[c.path], c, self.where, first) for c in columns)
                 yield Chunk(series, first, raw.tell() / max(self.size, 1))
                 first += len(frame)
-        if (
-            counted.quotes % 2
-        ):  # the fast parser takes a quote that is never closed, and all behind it, as a value
+        if counted.quotes % 2:  # an unclosed quote, and all behind it, passes for a value in the fast parser
             self._check_closed()
 
     def _check_closed(self) -> None:

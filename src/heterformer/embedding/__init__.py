@@ -1,0 +1,1 @@
+"""Vectors for whole networks."""

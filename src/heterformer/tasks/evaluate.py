@@ -1,0 +1,55 @@
+"""A trained run, opened and evaluated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from transformers import AutoTokenizer
+
+from heterformer.batches.batcher import Batcher
+from heterformer.batches.visible import VisibleNetwork
+from heterformer.errors import InputError
+from heterformer.models.configuration import HeterformerConfig
+from heterformer.models.contract import NodeEncoder
+from heterformer.models.heterformer import Heterformer
+from heterformer.network.split import Pairs, Part, Split
+from heterformer.network.store import Network
+from heterformer.network.tokens import open_tokens
+from heterformer.tasks.link_prediction import LinkPrediction, evaluate_link_prediction
+from heterformer.training.run import Run
+
+
+@dataclass(frozen=True)
+class OpenRun:
+    """A run's best model with its network, its split, and batches that show no held-out pair."""
+
+    run: Run
+    network: Network
+    split: Split
+    model: NodeEncoder
+    batcher: Batcher
+
+    @property
+    def seed(self) -> int:
+        return self.run.options().seed
+
+
+def open_run(path: Path | str) -> OpenRun:
+    """Open a run folder, finished or not: the best model so far."""
+    run = Run(path)
+    network = run.network()
+    if not run.started:
+        raise InputError(f"{path}: has no checkpoint yet; run 'heterformer train' again.")
+    model = Heterformer(HeterformerConfig.from_pretrained(run.path))
+    run.load_best(model)
+    split = run.split(network)
+    tokens = open_tokens(network, AutoTokenizer.from_pretrained(run.path))
+    batcher = Batcher(VisibleNetwork.for_evaluation(network, split), tokens)
+    return OpenRun(run, network, split, model.eval(), batcher)
+
+
+def link_prediction_of(opened: OpenRun, parts: tuple[Part, ...]) -> list[LinkPrediction]:
+    """Link prediction of the run's own held-out pairs."""
+    pairs: dict[str, Pairs] = {part: getattr(opened.split, part) for part in parts}
+    return evaluate_link_prediction(opened.model, opened.batcher, pairs, opened.seed)

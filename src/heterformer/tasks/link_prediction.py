@@ -1,0 +1,151 @@
+"""Link prediction: the paper's in-batch ranking, and the filtered ranking against all candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from heterformer.batches.batcher import Batcher
+from heterformer.batches.pairs import evaluation_key
+from heterformer.embedding.states import stored_states
+from heterformer.models.contract import NodeEncoder
+from heterformer.models.inference import center_vectors
+from heterformer.network.adjacency import ranges
+from heterformer.network.schema import NodeType
+from heterformer.network.split import Pairs
+from heterformer.network.store import Network
+from heterformer.progress import progress_bar
+from heterformer.training.ranking import RankingMetrics, Scorer, hits, in_batch_ranks
+
+Ints = NDArray[np.int64]
+CANDIDATES, QUERIES = 2048, 4096  # scored at a time: 32 MB
+FULL_RANKING_QUERIES = 10_000  # at most, per part: its cost is queries times candidates
+ROUNDING = 1e-6
+
+
+@dataclass(frozen=True)
+class FullRanking:
+    """Each query's key among all nodes of its type, other known answers taken out."""
+
+    queries: int
+    candidates: int
+    mrr: float
+    hits: dict[int, float]  # at 1, 10, 100
+
+
+@dataclass(frozen=True)
+class LinkPrediction:
+    """The figures of one part of the split."""
+
+    part: str
+    pairs: int
+    batch_size: int
+    in_batch: RankingMetrics
+    full: FullRanking
+
+
+def evaluate_link_prediction(
+    model: NodeEncoder, batcher: Batcher, parts: dict[str, Pairs], seed: int
+) -> list[LinkPrediction]:
+    """Both rankings of each part's pairs. Memory does not depend on the number of candidates."""
+    schema, network = batcher.schema, batcher.visible.network
+    relation, key, size = schema.predicted, evaluation_key(seed), schema.test_batch_size
+    with stored_states(model, batcher.tokens) as states:
+
+        def vectors(node_type: NodeType, rows: Ints) -> Tensor:
+            return center_vectors(model, batcher, node_type, rows, key, states)
+
+        ends = {
+            part: (vectors(relation.source, pairs[:, 0]), vectors(relation.target, pairs[:, 1]))
+            for part, pairs in parts.items()
+        }
+        first = {part: slice(0, FULL_RANKING_QUERIES) for part in parts}
+        asked = np.concatenate([pairs[first[part]] for part, pairs in parts.items()])
+        queries, keys = (torch.cat([ends[part][i][first[part]] for part in parts]) for i in (0, 1))
+        candidates = _candidates(vectors, relation.target, schema.counts[relation.target])
+        found = full_ranks(network, asked, queries, keys, candidates, model.scores)
+    results, start = [], 0
+    for part, pairs in parts.items():
+        ranks = found[start : start + len(pairs[first[part]])]
+        start += len(ranks)
+        full = FullRanking(
+            len(ranks), schema.counts[relation.target], (1 / ranks.double()).mean().item(), hits(ranks)
+        )
+        in_batch = RankingMetrics.of(in_batch_ranks(*ends[part], size, model.scores))
+        results.append(LinkPrediction(part, len(pairs), size, in_batch, full))
+    return results
+
+
+def _candidates(
+    vectors: Callable[[NodeType, Ints], Tensor], node_type: NodeType, count: int
+) -> Iterator[tuple[int, Tensor]]:
+    """The vectors of all candidates, some at a time, each with the row of its first."""
+    with progress_bar("ranking all candidates", count) as bar:
+        for start in range(0, count, CANDIDATES):
+            stop = min(start + CANDIDATES, count)
+            yield start, vectors(node_type, np.arange(start, stop))
+            bar.advance(stop - start)
+
+
+def full_ranks(
+    network: Network,
+    pairs: Pairs,
+    queries: Tensor,
+    keys: Tensor,
+    candidates: Iterator[tuple[int, Tensor]],
+    scorer: Scorer,
+) -> Tensor:
+    """(P,) the rank of each key among all candidates but the query itself and the query's other true keys.
+
+    Ties count against the model. Candidates are met once, block by block.
+    """
+    blocks = _slices(len(pairs), QUERIES)
+    own = torch.cat([_own_scores(queries[b], keys[b], scorer) for b in _slices(len(pairs), 256)])  # (P,)
+    ranks = torch.ones(len(pairs), dtype=torch.int64)
+    query_of, excluded = _excluded(network, pairs)
+    for start, vectors in candidates:
+        a, b = np.searchsorted(excluded, [start, start + len(vectors)])
+        row, column = torch.from_numpy(query_of[a:b]), torch.from_numpy(excluded[a:b] - start)
+        for block in blocks:
+            better = ~(scorer(queries[block], vectors) < own[block, None])  # (Q, C)
+            mine = (row >= block.start) & (row < block.stop)
+            better[row[mine] - block.start, column[mine]] = False
+            ranks[block] += better.sum(1)
+    return ranks
+
+
+def _own_scores(queries: Tensor, keys: Tensor, scorer: Scorer) -> Tensor:
+    """The scores of queries with their keys, less what products of other shapes may round otherwise.
+
+    So equal vectors tie wherever they are met. A score can be small because large terms cancel out, and
+    rounding is relative to the terms.
+    """
+    terms = scorer(queries.abs(), keys.abs()).diagonal()
+    return scorer(queries, keys).diagonal() - ROUNDING * terms
+
+
+def _slices(count: int, size: int) -> list[slice]:
+    return [slice(i, i + size) for i in range(0, count, size)]
+
+
+def _excluded(network: Network, pairs: Pairs) -> tuple[Ints, Ints]:
+    """(query number, candidate row), sorted by candidate: what is not ranked against the query's key."""
+    relation = network.schema.predicted
+    adjacency = network.adjacency(relation.source, relation.target)
+    number = network.schema.edge_types.index(relation.forward)
+    start, stop = adjacency.indptr[pairs[:, 0]], adjacency.indptr[pairs[:, 0] + 1]
+    positions = ranges(start, stop)
+    true = adjacency.edge_type[positions] == number
+    query = [np.repeat(np.arange(len(pairs)), stop - start)[true], np.arange(len(pairs))]
+    node = [adjacency.neighbor[positions[true]].astype(np.int64), pairs[:, 1]]
+    if relation.source == relation.target:
+        query.append(np.arange(len(pairs)))
+        node.append(pairs[:, 0])
+    query_of, excluded = np.concatenate(query), np.concatenate(node)
+    order = np.argsort(excluded, kind="stable")
+    return query_of[order], excluded[order]

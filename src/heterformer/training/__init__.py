@@ -1,0 +1,1 @@
+"""Warm-up of textless nodes, link-prediction training, checkpoints."""

@@ -1,0 +1,267 @@
+"""The training loop: warm-up, then link prediction with early stopping, resumable at any step."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import torch
+from accelerate import Accelerator
+from rich.text import Text
+from transformers import AutoTokenizer
+
+from heterformer.batches.batch import Batch
+from heterformer.batches.batcher import Batcher
+from heterformer.batches.pairs import TrainingBatches
+from heterformer.batches.randomness import stream_key
+from heterformer.batches.visible import VisibleNetwork
+from heterformer.errors import InputError
+from heterformer.models.configuration import HeterformerConfig
+from heterformer.models.contract import NodeEncoder
+from heterformer.models.heterformer import Heterformer
+from heterformer.models.minilm import backbone_path
+from heterformer.network.store import Network
+from heterformer.network.tokens import open_tokens
+from heterformer.progress import Bar, messages, progress_bar
+from heterformer.training.early_stopping import EarlyStopping
+from heterformer.training.losses import link_prediction_loss
+from heterformer.training.model_card import write_model_card
+from heterformer.training.optimizers import Optimizers
+from heterformer.training.options import TrainingOptions
+from heterformer.training.run import CARD, Position, Run
+from heterformer.training.tensorboard import TensorBoard
+from heterformer.training.validation import in_batch_metrics
+from heterformer.training.warm_up import warm_up
+
+DROPOUT = 3  # the purpose of dropout's random stream, beside those of batches
+
+
+def train(network: Network, path: Path | str, options: TrainingOptions | None = None) -> Run:
+    """Train a new run, or go on with one that was stopped, until its budget or its patience is used up."""
+    options = options or TrainingOptions()
+    run = Run(path)
+    if run.started:
+        run.check(network, options)
+        run.write_config(network, options)  # budgets may have changed
+    else:
+        run.start(network, options)
+    Trainer(network, run, options).train()
+    return run
+
+
+class Trainer:
+    """One process that works on a run."""
+
+    def __init__(self, network: Network, run: Run, options: TrainingOptions) -> None:
+        self.network, self.run, self.options = network, run, options
+        self.accelerator = Accelerator(mixed_precision=options.precision, cpu=options.device == "cpu")
+        self.split = run.split(network, options.split)
+        self.model = self._model().to(self.accelerator.device)
+        self.tokenizer = self._tokenizer()
+        self.optimizers = Optimizers(self.model, options)
+        self.position, self.early = Position(), EarlyStopping(options.patience)
+        self.tensorboard = TensorBoard(run.path / "tensorboard") if options.tensorboard else None
+        tokens = open_tokens(network, self.tokenizer)
+        self.batches = TrainingBatches(
+            Batcher(VisibleNetwork.for_training(network, self.split), tokens),
+            self.split.train,
+            options.batch_size,
+            options.seed,
+            options.false_negatives == "mask",
+        )
+        self.validation = Batcher(VisibleNetwork.for_evaluation(network, self.split), tokens)
+
+    def train(self) -> None:
+        self._restore_or_warm_up()
+        if (reason := self._over()) and self.run.finished:
+            _say(f"{self.run.path}: {reason} at step {self.position.step}; nothing to do.")
+            return
+        (self.run.path / CARD).unlink(missing_ok=True)
+        with _interruptible() as interrupted, progress_bar("training", self._total_steps()) as bar:
+            bar.advance(self.position.step)
+            self._steps(bar, interrupted)
+        if interrupted:
+            _say(f"{self.run.path}: saved at step {self.position.step}; the same command goes on.")
+            raise KeyboardInterrupt
+        self._finish()
+
+    def _model(self) -> NodeEncoder:
+        if self.run.started:
+            return Heterformer(HeterformerConfig.from_pretrained(self.run.path))
+        torch.manual_seed(self.options.seed)
+        choices = asdict(self.options.model)
+        backbone = backbone_path(choices.pop("backbone"))
+        return Heterformer.from_backbone(backbone, self.network, **choices)
+
+    def _tokenizer(self) -> Any:
+        name = self.options.model.backbone
+        try:
+            tokenizer = AutoTokenizer.from_pretrained(
+                self.run.path if self.run.started else backbone_path(name)
+            )
+        except (OSError, ValueError) as error:
+            reason = str(error).splitlines()[0]
+            raise InputError(f"the tokenizer of backbone {name!r} cannot be loaded: {reason}") from error
+        known = self.model.get_input_embeddings().num_embeddings
+        if not len(tokenizer.all_special_ids) < len(tokenizer) <= known:  # without files it has no words
+            found = f"the tokenizer of backbone {name!r} has {len(tokenizer)} tokens"
+            raise InputError(f"{found}, expected words, and at most the {known} that the model has.")
+        return tokenizer
+
+    def _restore_or_warm_up(self) -> None:
+        if self.run.started:
+            self.position, self.early = self.run.load_checkpoint(self.model, self.optimizers)
+            self.early.patience = self.options.patience
+            self.run.rewind_metrics(self.position.step)
+            return
+        self.run.rewind_metrics(-1)
+        self.model.config.save_pretrained(self.run.path)
+        self.tokenizer.save_pretrained(self.run.path)
+        if self.options.warm_up.warm_up and self.options.model.virtual_tokens in ("both", "textless"):
+            visible, tokens = self.batches.batcher.visible, self.validation.tokens
+            for result in warm_up(self.model, visible, tokens, self.options.warm_up, self.options.seed):
+                self._log(warm_up=asdict(result))
+        self._save()
+
+    def _steps(self, bar: Bar, interrupted: list[int]) -> None:
+        started = saved = time.monotonic()
+        before = self.position.seconds
+        while not self._over() and not interrupted:
+            loss = self._step(self.batches.batch(self.position.epoch, self.position.step_of_epoch))
+            self._advance()
+            self.position.seconds = before + time.monotonic() - started
+            self._log(epoch=self.position.epoch, loss=loss)
+            bar.advance()
+            bar.describe(self._status(loss))
+            if self._evaluation_due():
+                self._evaluate()
+            save_due = time.monotonic() - saved > 60 * self.options.checkpoint_minutes
+            if (self._evaluation_due() or save_due) and not self._over():
+                self._save()
+                saved = time.monotonic()
+        if not interrupted and not self._evaluated():
+            self._evaluate(counts=False)  # the budget ended here, not the patience
+        self._save()
+
+    def _step(self, batch: Batch) -> float:
+        """One step of Eq. 13; dropout, like the batch, is a function of the step's number."""
+        torch.manual_seed(int(stream_key(DROPOUT, self.options.seed, self.position.step) >> np.uint64(1)))
+        self.model.train()
+        batch = batch.to(self.accelerator.device)
+        with self.accelerator.autocast():
+            queries, keys = self.model.encode(batch).chunk(2)  # (P, d) each
+            loss = link_prediction_loss(self.model.scores(queries, keys), batch.false_negatives)
+        self.accelerator.backward(loss)
+        if self.options.max_grad_norm is not None:
+            torch.nn.utils.clip_grad_norm_(self.optimizers.dense_parameters, self.options.max_grad_norm)
+        self.optimizers.step()
+        self.optimizers.zero_grad()
+        return float(loss.detach())
+
+    def _advance(self) -> None:
+        self.position.step += 1
+        self.position.step_of_epoch += 1
+        if self.position.step_of_epoch == self.batches.steps_per_epoch:
+            self.position.epoch += 1
+            self.position.step_of_epoch = 0
+
+    def _evaluation_due(self) -> bool:
+        every = self.options.evaluate_every
+        return self.position.step_of_epoch == 0 if every is None else self.position.step % every == 0
+
+    def _evaluated(self) -> bool:
+        """Whether the last thing that happened was the evaluation of this very step."""
+        return any("validation" in line for line in self.run.metrics()[-1:])
+
+    def _evaluate(self, counts: bool = True) -> None:
+        pairs = self.split.validation[: self.options.validation_pairs]
+        size = self.network.schema.test_batch_size
+        found = in_batch_metrics(self.model, self.validation, pairs, size, self.options.seed)
+        best = self.early.update(found.prec, self.position.step, counts)
+        if best:
+            self.run.save_best(self.model)
+        self._log(
+            epoch=self.position.epoch,
+            seconds=round(self.position.seconds, 1),
+            validation=asdict(found),
+        )
+        star = " (best so far)" if best else ""
+        _say(
+            f"step {self.position.step}, epoch {self.position.epoch}: validation PREC {found.prec:.4f}, "
+            f"MRR {found.mrr:.4f}{star}"
+        )
+
+    def _log(self, **values: Any) -> None:
+        self.run.log(step=self.position.step, **values)
+        if self.tensorboard is not None:
+            self.tensorboard.log(self.position.step, values)
+
+    def _over(self) -> str:
+        """Why there is nothing more to do, or nothing."""
+        options, position = self.options, self.position
+        if self.early.should_stop:
+            return f"no better validation PREC in {self.early.waited} evaluations"
+        if position.epoch >= options.epochs:
+            return f"all {options.epochs} epochs are done"
+        if options.max_steps is not None and position.step >= options.max_steps:
+            return f"--max-steps {options.max_steps} is reached"
+        if options.max_minutes is not None and position.seconds >= 60 * options.max_minutes:
+            return f"--max-minutes {options.max_minutes:g} are over"
+        return ""
+
+    def _total_steps(self) -> int:
+        most = self.options.epochs * self.batches.steps_per_epoch
+        return min(most, self.options.max_steps or most)
+
+    def _status(self, loss: float) -> str:
+        figure = f", PREC {self.early.best:.3f}" if self.early.best >= 0 else ""
+        pace = self.position.seconds / self.position.step
+        return f"epoch {self.position.epoch}, loss {loss:.3f}{figure}, {pace:.2f} s/step"
+
+    def _save(self) -> None:
+        self.run.save_checkpoint(self.model, self.optimizers, self.position, self.early)
+
+    def _finish(self) -> None:
+        """Leave the best model, ready for ``from_pretrained``, in the run folder."""
+        reason = self._over()
+        self.run.load_best(self.model)
+        self.model.save_pretrained(self.run.path)
+        write_model_card(self.run, self.network, self.model, self.early, reason)
+        _say(
+            f"{self.run.path}: {reason}; best validation PREC {self.early.best:.4f} at step "
+            f"{self.early.best_step}. Next: heterformer evaluate {self.run.path}"
+        )
+
+
+def _say(sentence: str) -> None:
+    """As it is: a path may hold what rich takes for markup, and nobody wants to copy a wrapped command."""
+    messages.print(Text(sentence), soft_wrap=True)
+
+
+@contextmanager
+def _interruptible() -> Iterator[list[int]]:
+    """The first Ctrl-C lets the step end (the list is then not empty); a second one interrupts at once."""
+    received: list[int] = []
+
+    def receive(number: int, _: FrameType | None) -> None:
+        if received:
+            raise KeyboardInterrupt
+        received.append(number)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield received
+        return
+    previous = {number: signal.signal(number, receive) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield received
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)

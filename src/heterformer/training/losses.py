@@ -1,0 +1,19 @@
+"""The training objective (Eq. 13) with in-batch negatives."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+
+def link_prediction_loss(scores: Tensor, false_negatives: Tensor | None = None) -> Tensor:
+    """Eq. 13: the mean over queries of -log softmax of the own key's score among all keys of the batch.
+
+    ``scores`` is (P, P), the own key on the diagonal. Keys marked in ``false_negatives`` are left out
+    of the denominator; without it this is the paper's plain form.
+    """
+    if false_negatives is not None:
+        scores = scores.masked_fill(false_negatives, float("-inf"))
+    own = torch.arange(len(scores), device=scores.device)
+    return F.cross_entropy(scores.float(), own)

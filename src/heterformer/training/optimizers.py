@@ -1,0 +1,95 @@
+"""The optimisers: Adam for dense parameters, row-wise Adam for tables of which a step touches few rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import AdamW, Optimizer, SparseAdam
+
+from heterformer.models.contract import NodeEncoder
+from heterformer.training.options import TrainingOptions
+
+
+class Optimizers:
+    """Two optimisers that step together.
+
+    Textless tables (and, by option, token embeddings) have sparse gradients and are updated by lazy
+    Adam: a step touches only the rows it used, so that its cost does not depend on their number.
+    """
+
+    def __init__(self, model: NodeEncoder, options: TrainingOptions) -> None:
+        groups = model.parameter_groups()
+        tokens = model.get_input_embeddings()
+        assert isinstance(tokens, nn.Embedding)
+        tokens.sparse = options.sparse_tokens
+        sparse = {id(tokens.weight)} if options.sparse_tokens else set()
+        backbone = [p for p in groups["backbone"] if id(p) not in sparse]
+        rates = ((backbone, options.learning_rate), (groups["new"], options.new_learning_rate))
+        self.dense: Optimizer = AdamW(
+            [
+                group
+                for parameters, rate in rates
+                for group in _decayed(parameters, rate, options.weight_decay)
+            ],
+            eps=options.adam_epsilon,
+            fused=True,
+        )
+        rows = [{"params": groups["textless"], "lr": options.textless_learning_rate}]
+        if sparse:
+            rows.append({"params": [tokens.weight], "lr": options.learning_rate})
+        self.rows: Optimizer | None = None
+        if rows := [group for group in rows if group["params"]]:
+            self.rows = SparseAdam(rows, eps=options.adam_epsilon)
+        self.dense_parameters = [p for group in self.dense.param_groups for p in group["params"]]
+
+    def each(self) -> Iterator[Optimizer]:
+        yield self.dense
+        if self.rows is not None:
+            yield self.rows
+
+    def step(self) -> None:
+        for optimizer in self.each():
+            optimizer.step()
+
+    def zero_grad(self) -> None:
+        for optimizer in self.each():
+            optimizer.zero_grad(set_to_none=True)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The whole state, flat, as a safetensors file holds it."""
+        flat = {}
+        for o, optimizer in enumerate(self.each()):
+            for p, state in optimizer.state_dict()["state"].items():
+                for name, value in state.items():
+                    flat[f"{o}.{p}.{name}"] = value if isinstance(value, Tensor) else torch.tensor(value)
+        return flat
+
+    def load_tensors(self, flat: dict[str, Tensor]) -> None:
+        """The way back of ``tensors``."""
+        for o, optimizer in enumerate(self.each()):
+            values = optimizer.state_dict()
+            states: dict[int, dict[str, Any]] = {}
+            for key, value in flat.items():
+                number, parameter, name = key.split(".", 2)
+                if int(number) == o:
+                    states.setdefault(int(parameter), {})[name] = _restored(optimizer, name, value)
+            optimizer.load_state_dict({"state": states, "param_groups": values["param_groups"]})
+
+
+def _restored(optimizer: Optimizer, name: str, value: Tensor) -> Any:
+    # SparseAdam counts its steps in a plain integer, AdamW in a tensor.
+    return int(value) if name == "step" and isinstance(optimizer, SparseAdam) else value
+
+
+def _decayed(parameters: list[nn.Parameter], rate: float, weight_decay: float) -> list[dict[str, Any]]:
+    """Matrices decay; biases and normalisations, which are vectors, do not."""
+    matrices = [p for p in parameters if p.ndim > 1]
+    vectors = [p for p in parameters if p.ndim <= 1]
+    groups = [
+        {"params": matrices, "lr": rate, "weight_decay": weight_decay},
+        {"params": vectors, "lr": rate, "weight_decay": 0.0},
+    ]
+    return [group for group in groups if group["params"]]

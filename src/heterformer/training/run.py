@@ -1,0 +1,168 @@
+"""A run folder: what was asked, how far it got, and the model it ends with."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from heterformer.errors import InputError
+from heterformer.files import replace_file, replace_folder, settled, write_text
+from heterformer.models.contract import NodeEncoder
+from heterformer.network.split import Split, SplitOptions, make_split
+from heterformer.network.store import Network
+from heterformer.training.early_stopping import EarlyStopping
+from heterformer.training.optimizers import Optimizers
+from heterformer.training.options import TrainingOptions, changed_options
+
+CONFIG, METRICS, SPLIT, CARD = "config.yaml", "metrics.jsonl", "split.parquet", "README.md"
+
+
+@dataclass
+class Position:
+    """How far a run has got. Batches and dropout are functions of it: no generator state is needed."""
+
+    epoch: int = 0
+    step_of_epoch: int = 0
+    step: int = 0
+    seconds: float = 0.0
+
+
+class Run:
+    """The files of one run; everything is written whole or not at all."""
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+        self.last = self.path / "checkpoints" / "last"
+        self.best = self.path / "checkpoints" / "best"
+
+    @property
+    def exists(self) -> bool:
+        return (self.path / CONFIG).is_file()
+
+    @property
+    def started(self) -> bool:
+        """Whether there is a checkpoint to go on from."""
+        return settled(self.last).is_dir()
+
+    @property
+    def finished(self) -> bool:
+        """Whether the model is there; its card is written last, and goes when training goes on."""
+        return (self.path / CARD).is_file()
+
+    def config(self) -> dict[str, Any]:
+        """The resolved configuration; a folder without one is no run."""
+        try:
+            values: dict[str, Any] = yaml.safe_load((self.path / CONFIG).read_text(encoding="utf-8"))
+        except OSError:
+            raise InputError(
+                f"{self.path}: not a run, expected a folder that 'heterformer train' wrote."
+            ) from None
+        return values
+
+    def options(self) -> TrainingOptions:
+        return TrainingOptions.from_dict(self.config()["options"])
+
+    def network(self) -> Network:
+        """The network that the run was trained on, which must not have changed."""
+        config = self.config()
+        network = Network.open(config["network"])
+        self._check_network(network, config)
+        return network
+
+    def start(self, network: Network, options: TrainingOptions) -> None:
+        """Write the configuration of a new run, or of one that did not get as far as a checkpoint."""
+        found = list(self.path.iterdir()) if self.path.is_dir() else [self.path] * self.path.exists()
+        others = [path for path in found if path.name != f".{CONFIG}.partial"]  # which a kill may have left
+        if others and not self.exists:
+            raise InputError(f"{self.path}: exists and is not a run; choose another name.")
+        self.path.mkdir(parents=True, exist_ok=True)
+        (self.path / SPLIT).unlink(missing_ok=True)  # the options may divide otherwise now
+        self.write_config(network, options)
+
+    def write_config(self, network: Network, options: TrainingOptions) -> None:
+        values = {
+            "network": str(network.path.resolve()),
+            "fingerprint": network.fingerprint,
+            "options": options.to_dict(),
+        }
+        write_text(self.path / CONFIG, yaml.safe_dump(values, sort_keys=False))
+
+    def check(self, network: Network, options: TrainingOptions) -> None:
+        """Refuse to go on with another network or with options that would give another result."""
+        self._check_network(network, self.config())
+        if changed := changed_options(self.options(), options):
+            listed = ", ".join(changed)
+            remedy = f"give the old values or another run folder (they are in {self.path / CONFIG})"
+            raise InputError(f"{self.path}: cannot go on with {listed} changed; {remedy}.")
+
+    def _check_network(self, network: Network, config: dict[str, Any]) -> None:
+        if network.fingerprint != config["fingerprint"]:
+            found = f"{network.path} is not the network it was trained on (its contents differ)"
+            raise InputError(f"{self.path}: {found}; start another run folder.")
+
+    def save_checkpoint(
+        self, model: NodeEncoder, optimizers: Optimizers, position: Position, early: EarlyStopping
+    ) -> None:
+        with replace_folder(self.last) as folder:
+            save_file(_weights(model), folder / "model.safetensors")
+            save_file(_contiguous(optimizers.tensors()), folder / "optimizer.safetensors")
+            state = {"position": asdict(position), "early_stopping": asdict(early)}
+            write_text(folder / "state.json", json.dumps(state, indent=1))
+
+    def load_checkpoint(self, model: NodeEncoder, optimizers: Optimizers) -> tuple[Position, EarlyStopping]:
+        """Restore the last checkpoint."""
+        model.load_state_dict(load_file(self.last / "model.safetensors"))
+        optimizers.load_tensors(load_file(self.last / "optimizer.safetensors"))
+        state = json.loads((self.last / "state.json").read_text(encoding="utf-8"))
+        return Position(**state["position"]), EarlyStopping(**state["early_stopping"])
+
+    def save_best(self, model: NodeEncoder) -> None:
+        with replace_folder(self.best) as folder:
+            save_file(_weights(model), folder / "model.safetensors")
+
+    def load_best(self, model: NodeEncoder) -> None:
+        """The weights of the best validation figure so far."""
+        if settled(self.best).is_dir():
+            model.load_state_dict(load_file(self.best / "model.safetensors"))
+
+    def log(self, **values: Any) -> None:
+        """One line of metrics; the last line of a step stands for it."""
+        with (self.path / METRICS).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(values) + "\n")
+
+    def metrics(self) -> list[dict[str, Any]]:
+        path = self.path / METRICS
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
+        return [json.loads(line) for line in lines if line.endswith("\n")]  # a kill may cut the last one
+
+    def rewind_metrics(self, step: int) -> None:
+        """Forget the steps after the checkpoint, which will be run again."""
+        kept = [line for line in self.metrics() if line["step"] <= step]
+        write_text(self.path / METRICS, "".join(json.dumps(line) + "\n" for line in kept))
+
+    def split(self, network: Network, options: SplitOptions | None = None) -> Split:
+        """The run's own split: made and stored the first time, the same ever after."""
+        path = self.path / SPLIT
+        if not path.is_file():
+            split = make_split(network, options or self.options().split)
+            with replace_file(path) as partial:
+                split.save(partial, network)
+        return Split.open(path, network)
+
+
+def _weights(model: NodeEncoder) -> dict[str, Tensor]:
+    return _contiguous(model.state_dict())
+
+
+def _contiguous(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {
+        name: tensor.detach().to("cpu", memory_format=torch.contiguous_format)
+        for name, tensor in tensors.items()
+    }
