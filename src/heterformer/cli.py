@@ -13,6 +13,7 @@ import tyro
 from rich.text import Text
 from tyro.conf import Positional, arg
 
+from heterformer import __version__
 from heterformer.datasets.synthetic import SyntheticOptions, write_synthetic
 from heterformer.errors import InputError
 from heterformer.files import write_text
@@ -136,13 +137,17 @@ COMMANDS: dict[str, Callable[..., Any]] = {
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command. A mistake of the user's is one sentence and exit code 1; Ctrl-C is 130."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if list(arguments) == ["--version"]:
+        print(f"heterformer {__version__}")
+        return
     signal.signal(signal.SIGTERM, _interrupt)  # so that a stopped build cleans up as an interrupted one does
     try:
         tyro.extras.subcommand_cli_from_dict(
             COMMANDS,
             prog="heterformer",
             description="Vectors for every node of a text-rich network.",
-            args=with_config(sys.argv[1:] if arguments is None else arguments),
+            args=with_config(arguments),
         )
     except InputError as error:
         messages.print(Text.assemble(("error: ", "bold red"), str(error)), soft_wrap=True)

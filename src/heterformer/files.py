@@ -47,8 +47,11 @@ def _umask() -> int:
 def replace_file(path: Path) -> Iterator[Path]:
     """A file to write that takes the place of ``path`` on success: no reader sees half of it."""
     partial = path.with_name(f".{path.name}.partial")
-    yield partial
-    os.replace(partial, path)
+    try:
+        yield partial
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def write_text(path: Path, text: str) -> None:

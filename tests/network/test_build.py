@@ -173,7 +173,7 @@ def test_a_missing_file(tables: Tables) -> None:
     assert tables.complaint() == "cites.csv: no such file."
     tables.paper["file"] = "papers"
     (tables.folder / "papers").mkdir()
-    assert tables.complaint() == "papers: no such file."
+    assert tables.complaint() == "papers: is a folder, expected a file."
 
 
 @pytest.mark.parametrize(("name", "ending"), [("papers.xlsx", ".xlsx"), ("papers.gz", ""), ("papers", "")])

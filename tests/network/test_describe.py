@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import polars as pl
 import pytest
 
 from heterformer import Network
@@ -64,8 +65,13 @@ def test_a_sound_network_is_described_without_warnings() -> None:
 
 
 def test_a_relation_without_edges_has_no_degrees() -> None:
-    found = describe(network(titles(2), []))
-    assert found.relations[0].source == Degrees(0, 0.0, 0.0, 0, "")
+    relations = {n: {"from": "paper", "to": "paper", "columns": ["a", "b"]} for n in ("cites", "extends")}
+    built = Network.from_frames(
+        {"nodes": {"paper": {"text": "title"}}, "relations": relations, "predict": "cites"},
+        {"paper": {"id": ["p0", "p1"], "title": ["a", "b"]}},
+        {"cites": {"a": ["p0"], "b": ["p1"]}, "extends": pl.DataFrame(schema={"a": str, "b": str})},
+    )
+    assert describe(built).relations[1].source == Degrees(0, 0.0, 0.0, 0, "")
 
 
 def warnings(built: Network) -> list[str]:
@@ -88,7 +94,9 @@ def test_repeated_texts_are_warned_of() -> None:
 
 def test_texts_that_are_cut_are_warned_of() -> None:
     built = network(["one two three four", "one two three", "one"], chain(3), max_tokens=3)
-    assert warnings(built) == ["33% of the paper texts are cut at max_tokens = 3."]
+    assert warnings(built) == [
+        "at least 33% of the paper texts are cut: they have more words than max_tokens = 3."
+    ]
 
 
 @pytest.mark.parametrize(("degree", "warned"), [(100, True), (99, False)])
@@ -124,3 +132,16 @@ def test_many_small_venues_of_one_topic_each_are_no_leak() -> None:
     topics = ["AI" if i % 2 else "DB" for i in range(100)]
     venues = [(i, f"venue {i}") for i in range(100)]
     assert warnings(network(titles(100), chain(100), venues, topics)) == []
+
+
+def test_a_relation_that_says_all_labels_of_nodes_with_several_is_warned_of() -> None:
+    topics = [["a", "b"], ["b", "c"], ["c", "a"]] * 10
+    venues = [(i, topic) for i, some in enumerate(topics) for topic in some]
+    built = network(titles(30), chain(30), venues, topics)
+    assert any("'in' gives the label" in warning for warning in warnings(built))
+
+
+def test_a_relation_that_tells_no_more_than_the_commonest_label_is_not_warned_of() -> None:
+    topics = [["all", "a" if i % 2 else "b"] for i in range(40)]
+    built = network(titles(40), chain(40), [(i, f"v{i % 3}") for i in range(40)], topics)
+    assert not any("gives the label" in warning for warning in warnings(built))

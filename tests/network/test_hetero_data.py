@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -74,3 +75,28 @@ def test_a_wrong_number_of_texts() -> None:
     assert str(caught.value) == (
         "2 values are given for the node type 'paper', expected one for each of its 3 nodes."
     )
+
+
+def small_data() -> HeteroData:
+    data = HeteroData()
+    data["paper"].num_nodes, data["author"].num_nodes = 3, 2
+    data["paper", "cites", "paper"].edge_index = torch.tensor([[0, 1], [1, 2]])
+    data["author", "rev_by", "paper"].edge_index = torch.tensor([[0, 1], [0, 1]])
+    return data
+
+
+def test_a_reversed_relation_without_its_forward_form_is_kept() -> None:
+    data = small_data()
+    data["author", "wrote", "paper"].edge_index = data["author", "rev_by", "paper"].edge_index
+    del data["author", "rev_by", "paper"]
+    data["paper", "rev_wrote", "author"].edge_index = torch.tensor([[0, 1], [0, 1]])
+    network = Network.from_hetero_data(data, {"paper": ["a", "b", "c"]}, ids={"paper": np.array([7, 8, 9])})
+    assert [r.name for r in network.schema.relations] == ["cites", "wrote"]
+    assert network.ids("paper") == ["7", "8", "9"]
+
+
+def test_an_edge_index_beyond_the_nodes() -> None:
+    data = small_data()
+    data["paper", "cites", "paper"].edge_index = torch.tensor([[0], [3]])
+    with pytest.raises(InputError, match=r"names paper node 3, expected 0 to 2\.$"):
+        Network.from_hetero_data(data, {"paper": ["a", "b", "c"]})

@@ -145,7 +145,8 @@ def test_an_unknown_node_is_an_error_on_request(row: str, unknown: str, tables: 
     tables.cites["unknown"] = "error"
     tables.write("cites.csv", f"source,target\np1,p2\n{row}\n")
     assert tables.complaint() == (
-        f"cites.csv: relation 'cites' names the paper {unknown!r}, which the paper table does not have."
+        f"cites.csv: row 2: relation 'cites' names the paper {unknown!r}, "
+        "which the paper table does not have."
     )
 
 
@@ -158,8 +159,15 @@ def test_a_relation_that_keeps_no_row_is_an_error(tables: Tables) -> None:
 
 
 def test_a_relation_without_rows_has_no_edges(tables: Tables) -> None:
+    tables.write("extends.csv", "source,target\n")
+    tables.spec["relations"]["extends"] = {**tables.cites, "file": "extends.csv"}
+    tables.spec["predict"] = "cites"
+    assert edges_of(tables.build(), "extends") == []
+
+
+def test_a_predicted_relation_without_rows_is_an_error(tables: Tables) -> None:
     tables.write("cites.csv", "source,target\n")
-    assert edges_of(tables.build(), "cites") == []
+    assert tables.complaint().endswith("relation 'cites', which is to be predicted, has no rows.")
 
 
 def test_a_relation_column_of_the_wrong_kind(tables: Tables) -> None:

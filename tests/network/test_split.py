@@ -214,6 +214,7 @@ def test_a_part_that_would_be_empty() -> None:
     rest = "(relation 'cites' has 20 query nodes); choose other shares."
     assert complaint(network, train=0.98, validation=0.01) == f"the validation part is empty {rest}"
     assert complaint(network, by="time") == f"the train part is empty {rest}"
+    rest = rest.replace("choose other shares", "check the 'split' column")
     assert complaint(network, by="column") == f"the validation part is empty {rest}"
 
 
@@ -246,3 +247,44 @@ def test_a_split_file_of_another_network(thousand: Network, tmp_path: Path) -> N
     make_split(thousand).save(tmp_path / "split.parquet", thousand)
     with pytest.raises(InputError, match="there is no paper with the id"):
         Split.open(tmp_path / "split.parquet", ring(20))
+
+
+BAD_SPLITS = {
+    "an unknown part": ({"part": ["train", "vali"]}, "column 'part' holds 'vali', expected 'train'"),
+    "a pair of two parts": (
+        {"part": ["train", "test"], "query": ["p0", "p0"], "key": ["p1", "p1"]},
+        "'p0', 'p1'",
+    ),
+    "no edge": (
+        {"query": ["p0", "p2"], "key": ["p15", "p3"]},
+        "the train pair 'p0', 'p15': expected an edge",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", BAD_SPLITS)
+def test_a_users_own_table_of_pairs_is_checked(what: str, tmp_path: Path) -> None:
+    changes, said = BAD_SPLITS[what]
+    columns = {"part": ["train", "train"], "query": ["p0", "p1"], "key": ["p1", "p2"], **changes}
+    network = ring(20)
+    ids = {f"p{i}": network.ids("paper")[i] for i in range(20)}
+    columns = {c: [ids.get(v, v) for v in values] for c, values in columns.items()}
+    pl.DataFrame(columns).write_parquet(tmp_path / "split.parquet")
+    with pytest.raises(InputError) as caught:
+        Split.open(tmp_path / "split.parquet", network)
+    for name in ("p15", "p0", "p1"):
+        said = said.replace(name, ids[name])
+    assert said in str(caught.value)
+
+
+def test_a_split_is_taken_from_a_file(tmp_path: Path) -> None:
+    network = ring(20)
+    drawn = make_split(network, SplitOptions(seed=3))
+    drawn.save(tmp_path / "split.parquet", network)
+    taken = make_split(network, SplitOptions(file=str(tmp_path / "split.parquet")))
+    assert all((getattr(taken, part) == getattr(drawn, part)).all() for part in PARTS)
+
+
+def test_a_negative_seed() -> None:
+    with pytest.raises(InputError, match=r"^--seed is -1, expected 0 or more\.$"):
+        SplitOptions(seed=-1)

@@ -110,3 +110,11 @@ def test_a_network_of_another_format_version(version: Any, network: Network) -> 
         Network.open(network.path)
     found = f"network format {version!r}, this version reads 1; build it again."
     assert str(caught.value) == f"{network.path}: {found}"
+
+
+@pytest.mark.parametrize("path", ["nodes/paper.arrow", "adjacency/paper--paper/neighbor.npy"])
+def test_a_damaged_network(path: str, tables: Tables) -> None:
+    network = tables.build()
+    (network.path / path).write_bytes(b"short")
+    with pytest.raises(InputError, match=r": is damaged; build the network again\.$"):
+        network.texts("paper"), network.edges("cites")

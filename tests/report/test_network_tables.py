@@ -47,7 +47,7 @@ def test_a_description_is_shown_as_the_papers_data_table_with_warnings() -> None
     assert cells(shown, "venue") == ["venue", "1", "0", "", "", "", ""]
     assert cells(shown, "cites (predicted)")[1:] == ["paper → paper", "2", "1.0 / 1 / 1", "1.0 / 1 / 1"]
     assert cells(shown, "in")[1:3] == ["paper → venue", "1"]
-    assert cells(shown, "paper") == ["paper", "3", "2", "AI 2, DB 1"]
+    assert cells(shown, "paper") == ["paper", "3", "one", "2", "AI 2, DB 1"]
     assert "warning: 1 paper nodes (33.3%) have an empty text." in shown
 
 
@@ -66,7 +66,13 @@ def test_of_many_classes_the_most_frequent_are_shown() -> None:
         )
     )
     frequent = ", ".join(f"c{i} {10 - i}" for i in range(8)) + ", …"
-    assert cells(rendered(network_tables.description(found)), "paper") == ["paper", "55", "10", frequent]
+    assert cells(rendered(network_tables.description(found)), "paper") == [
+        "paper",
+        "55",
+        "one",
+        "10",
+        frequent,
+    ]
 
 
 def test_a_network_without_labels_has_no_label_table() -> None:

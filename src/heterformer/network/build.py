@@ -6,23 +6,18 @@ import hashlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from heterformer.errors import InputError
 from heterformer.files import new_folder
 from heterformer.network.adjacency import Adjacency
 from heterformer.network.ids import IdIndex
 from heterformer.network.node_tables import NodeTable, read_node_table, write_ids
-from heterformer.network.relations import Endpoints, read_relation
+from heterformer.network.relations import Edges, Endpoints, read_relation
 from heterformer.network.report import BuildReport, Tally
 from heterformer.network.schema import NodeType, Schema
 from heterformer.network.spec import NetworkSpec, relations_of
 from heterformer.network.store import Network, write_description
 from heterformer.network.tables import Table, open_table
 from heterformer.progress import Bar, progress_bar
-
-Edges = tuple[NDArray[np.int32], NDArray[np.int32]]
 
 
 def build_network(
@@ -75,6 +70,9 @@ class _Builder:
         for node_type in self.nodes:
             self._read_nodes(node_type)
         edges = {name: self._read_relation(name) for name in self.spec.relations}
+        if not len(edges[self.spec.predict][0]):
+            reason = f"relation {self.spec.predict!r}, which is to be predicted, has no rows"
+            raise InputError(f"{self.spec.where}: {reason}.")
         for node_type, index in self.ids.items():
             if node_type not in self.nodes:
                 write_ids(self.folder / "nodes" / f"{node_type}.arrow", index.ids)

@@ -24,7 +24,7 @@ class TextLengths:
     median: float
     longest: int
     empty: int
-    repeated: int  # texts that some other node has too
+    repeated: int  # texts beyond the first of those that are alike
     over_limit: int  # texts of more words than ``max_tokens``, which are surely cut
 
 
@@ -36,6 +36,7 @@ class NodeSummary:
     count: int
     isolated: int
     texts: TextLengths | None
+    label_kind: str | None  # "single" or "multi"
     labelled: int | None
     classes: dict[str, int]  # label -> nodes, most frequent first
 
@@ -94,7 +95,8 @@ def _node_summary(network: Network, node_type: NodeType) -> NodeSummary:
         frequent = labels.explode(empty_as_null=True).drop_nulls().value_counts(sort=True)
         classes = dict(frequent.iter_rows())
     texts = _text_lengths(network, node_type) if node_type in network.schema.text_rich else None
-    return NodeSummary(node_type, count, int((degrees == 0).sum()), texts, labelled, classes)
+    kind = network.label_kinds.get(node_type)
+    return NodeSummary(node_type, count, int((degrees == 0).sum()), texts, kind, labelled, classes)
 
 
 def _text_lengths(network: Network, node_type: NodeType) -> TextLengths:
@@ -151,7 +153,8 @@ def _node_warnings(network: Network, node: NodeSummary) -> list[str]:
         )
     if node.texts.over_limit > 0.1 * node.count:
         share, limit = node.texts.over_limit / node.count, network.schema.max_tokens
-        warnings.append(f"{share:.0%} of the {node.node_type} texts are cut at max_tokens = {limit}.")
+        found = f"at least {share:.0%} of the {node.node_type} texts are cut"
+        warnings.append(f"{found}: they have more words than max_tokens = {limit}.")
     return warnings
 
 
@@ -174,25 +177,29 @@ def _hub_warnings(network: Network, summary: RelationSummary) -> list[str]:
 
 
 def _leak_warnings(network: Network, node_type: NodeType) -> list[str]:
-    """Relations to textless nodes that say what the label says."""
-    labels = network.labels(node_type)
-    single = pl.DataFrame({"row": pl.int_range(len(labels), eager=True), "label": labels.list.first()})
-    single = single.filter(labels.list.len() == 1)
-    classes = single["label"].n_unique()
+    """Relations whose other end says what the label says."""
+    lists = network.labels(node_type)
+    rows = pl.int_range(len(lists), eager=True)
+    labels = pl.DataFrame({"row": rows, "label": lists}).explode("label").drop_nulls()
+    classes = labels["label"].n_unique()
+    labelled = labels["row"].n_unique()
+    if classes < 2:
+        return []
+    commonest = max(labels.group_by("label").len()["len"]) / labelled
     warnings = []
     for relation in network.schema.relations:
-        ends = (relation.source, relation.target)
-        if node_type not in ends or not set(ends) & set(network.schema.textless) or ends[0] == ends[1]:
+        if node_type not in (relation.source, relation.target) or relation.source == relation.target:
             continue
         source, target = network.edges(relation.name)
-        rows, others = (source, target) if relation.source == node_type else (target, source)
-        edges = pl.DataFrame({"row": rows.astype(np.int64), "other": others.astype(np.int64)})
-        joined = edges.join(single, on="row")
-        if classes < 2 or joined.is_empty() or joined["other"].n_unique() > LEAK_GROUPS * classes:
+        row, other = (source, target) if relation.source == node_type else (target, source)
+        edges = pl.DataFrame({"row": row.astype(np.int64), "other": other.astype(np.int64)})
+        edges = edges.join(labels.select("row").unique(), on="row", how="semi")
+        if edges.is_empty() or edges["other"].n_unique() > LEAK_GROUPS * classes:
             continue
-        often = joined.group_by("other", "label").len()
-        accuracy = int(often.group_by("other").agg(pl.col("len").max())["len"].sum()) / len(joined)
-        if accuracy >= LEAK_ACCURACY:
+        # How often does a node have the label that most nodes with the same neighbour have?
+        told = edges.join(labels, on="row").group_by("other", "label").len()
+        accuracy = int(told.group_by("other").agg(pl.col("len").max())["len"].sum()) / len(edges)
+        if accuracy >= LEAK_ACCURACY and 1 - accuracy < (1 - commonest) / 4:
             found = f"relation {relation.name!r} gives the label of {node_type} nodes away"
             warnings.append(f"{found} ({accuracy:.1%} of its edges): leave it out before classification.")
     return warnings

@@ -20,15 +20,15 @@ def from_hetero_data(
     data: Any,
     texts: Mapping[NodeType, Sequence[str]],
     *,
-    ids: Mapping[NodeType, Sequence[str]] | None = None,
+    ids: Mapping[NodeType, Sequence[Any]] | None = None,
     labels: Mapping[NodeType, Sequence[Any]] | None = None,
     out: Path | str | None = None,
     **spec: Any,
 ) -> Network:
     """Build a network from ``HeteroData``; ``texts`` gives the texts of each text-rich type, in row order.
 
-    Ids default to the row numbers. Edge types whose name starts with ``rev_`` are left out: both
-    directions are traversed anyway. ``spec`` may hold predict, neighbors, max_tokens and name.
+    Ids default to the row numbers. The ``rev_`` copy of a relation is left out: both directions are
+    traversed anyway. ``spec`` may hold predict, neighbors, max_tokens and name.
     """
     ids, labels = ids or {}, labels or {}
     for given in (texts, ids, labels):
@@ -38,7 +38,8 @@ def from_hetero_data(
     frames: dict[str, pl.DataFrame] = {}
     names: dict[NodeType, list[str]] = {}
     for node_type in data.node_types:
-        names[node_type] = list(ids.get(node_type) or map(str, range(data[node_type].num_nodes)))
+        given_ids = ids[node_type] if node_type in ids else range(data[node_type].num_nodes)
+        names[node_type] = [str(i.item() if hasattr(i, "item") else i) for i in given_ids]
         columns: dict[str, Any] = {"id": names[node_type]}
         nodes[node_type] = {"id": "id"}
         for key, given in (("text", texts), ("label", labels)):
@@ -70,12 +71,13 @@ def to_hetero_data(network: Network) -> Any:
 def _relations(
     data: Any, names: Mapping[NodeType, list[str]]
 ) -> tuple[dict[str, Any], dict[str, pl.DataFrame]]:
-    kept = [e for e in data.edge_types if not e[1].startswith(REVERSED)]
+    known = set(data.edge_types)
+    kept = [e for e in data.edge_types if (e[2], e[1].removeprefix(REVERSED), e[0]) not in known - {e}]
     often = Counter(relation for _, relation, _ in kept)
     relations, frames = {}, {}
     for source, relation, target in kept:
         name = relation if often[relation] == 1 else f"{source}-{relation}-{target}"
-        index = data[source, relation, target].edge_index.numpy()
+        index = _edge_index(data, source, relation, target, names)
         relations[name] = {"from": source, "to": target, "columns": ["source", "target"]}
         frames[name] = pl.DataFrame(
             {
@@ -84,6 +86,21 @@ def _relations(
             }
         )
     return relations, frames
+
+
+def _edge_index(data: Any, source: str, relation: str, target: str, names: Mapping[str, list[str]]) -> Any:
+    place = f"the HeteroData's edge type {(source, relation, target)}"
+    for end in (source, target):
+        if end not in names:
+            raise InputError(f"{place} names the node type {end!r}, which has no nodes.")
+    if "edge_index" not in data[source, relation, target]:
+        raise InputError(f"{place} has no 'edge_index'.")
+    index = data[source, relation, target].edge_index.cpu().numpy()
+    for row, end in zip(index, (source, target), strict=True):
+        if len(row) and not (row.min() >= 0 and row.max() < len(names[end])):
+            wrong = row.max() if row.max() >= len(names[end]) else row.min()
+            raise InputError(f"{place} names {end} node {wrong}, expected 0 to {len(names[end]) - 1}.")
+    return index
 
 
 def _check_length(data: Any, node_type: NodeType, values: Sequence[Any]) -> None:

@@ -97,7 +97,7 @@ def _wanted(spec: NodeSpec, columns: Mapping[str, tuple[str, str | None]]) -> di
     wanted = {"id": Column(spec.id, "id")}
     wanted |= {f"text {path}": Column(path, "text") for path in spec.text}
     if spec.label:
-        wanted["label"] = Column(spec.label, "ids", spec.separator)
+        wanted["label"] = Column(spec.label, "labels", spec.separator)
     if spec.split:
         wanted["split"] = Column(spec.split, "value")
     if spec.name:

@@ -62,6 +62,7 @@ class Endpoints:
 
     def looked_up(self, pairs: pl.DataFrame, where: str) -> Edges:
         """Row numbers of both ends of those pairs whose ends are there and known."""
+        pairs = pairs.with_row_index("place", offset=self.tally.read + 1)
         self.tally.read += len(pairs)
         missing = pl.any_horizontal(pl.col("source", "target").str.strip_chars().fill_null("") == "")
         pairs = self._without(pairs, pairs.select(missing).to_series(), "missing id")
@@ -97,8 +98,9 @@ class Endpoints:
         unknown = pairs[column].is_null()
         if self.relation.unknown == "error" and unknown.any():
             first = pairs.filter(unknown).row(0, named=True)
+            place = f"row {first['place']}" if self.relation.file else f"{end} of {first['source']!r}"
             found = f"relation {self.name!r} names the {node_type} {first[end]!r}"
-            raise InputError(f"{where}: {found}, which the {node_type} table does not have.")
+            raise InputError(f"{where}: {place}: {found}, which the {node_type} table does not have.")
         return self._without(pairs, unknown, f"unknown {node_type}")
 
     def _without(self, pairs: pl.DataFrame, wrong: pl.Series, reason: str) -> pl.DataFrame:

@@ -102,6 +102,8 @@ class _UniqueKeys(yaml.SafeLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[Any] = set()
         for key_node, _ in node.value:
+            if key_node.tag == "tag:yaml.org,2002:merge":
+                continue
             key = self.construct_object(key_node, deep=True)
             if not isinstance(key, Hashable):
                 break  # PyYAML has a complaint of its own
@@ -167,6 +169,9 @@ class _Parser:
                 raise self.error(f"{at}.{end}", f"{found}, expected one of {_listed(nodes)}")
         if ("file" in values) == ("column" in values):
             raise self.error(at, "expected either 'file' and 'columns' or 'column' of the 'from' table")
+        for key, other in (("columns", "file"), ("separator", "column")):
+            if key in values and other not in values:
+                raise self.error(f"{at}.{key}", f"given without {other!r}, to which it belongs")
         if "column" in values and nodes[values["from"]].file is None:
             raise self.error(
                 f"{at}.column", f"node type {values['from']!r} has no 'file' to hold this column"

@@ -12,6 +12,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from heterformer.errors import InputError
+from heterformer.files import replace_file
+from heterformer.network.node_tables import SPLITS
 from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
 
@@ -34,6 +36,8 @@ class SplitOptions:
     """Share of the query nodes that training must not see, not even as neighbours (inductive setting)."""
     seed: int = 0
     """Seed of the division and of the one positive pair drawn per query."""
+    file: str | None = None
+    """Take the pairs from this table, as 'heterformer split' writes it, instead of drawing them."""
 
     def __post_init__(self) -> None:
         if not (self.train > 0 and self.validation > 0 and self.train + self.validation < 1):
@@ -42,6 +46,8 @@ class SplitOptions:
         if not 0 <= self.hold_out < 1 - self.train:
             found = f"found --hold-out {self.hold_out}"
             raise InputError(f"{found}, expected at least 0 and less than {1 - self.train:g} (1 - --train).")
+        if self.seed < 0:
+            raise InputError(f"--seed is {self.seed}, expected 0 or more.")
         if self.hold_out and self.by != "random":
             raise InputError(
                 "--hold-out applies to a random split only; a time split hides later nodes itself."
@@ -76,7 +82,8 @@ class Split:
             kind = [node_type] * len(rows)
             frames.append(pl.DataFrame({"part": ["hidden"] * len(rows), "query": ids, "key": kind}))
         try:
-            pl.concat(frames, how="vertical_relaxed").write_parquet(path)
+            with replace_file(Path(path)) as partial:
+                pl.concat(frames, how="vertical_relaxed").write_parquet(partial)
         except OSError as error:
             raise InputError(f"{path}: the split cannot be written ({error.strerror or error}).") from None
 
@@ -88,8 +95,14 @@ class Split:
         except (OSError, pl.exceptions.PolarsError):
             expected = "expected a Parquet table with the columns part, query and key"
             raise InputError(f"{path}: not a split, {expected}.") from None
+        frame = frame.cast(pl.String)
+        named = {**SPLITS, "hidden": "hidden"}
+        if unknown := sorted(set(frame["part"].unique().fill_null("").to_list()) - set(named)):
+            found = f"column 'part' holds {unknown[0]!r}"
+            raise InputError(f"{path}: {found}, expected 'train', 'validation', 'test' or 'hidden'.")
+        frame = frame.with_columns(pl.col("part").replace_strict(named))
         predicted = network.schema.predicted
-        parts = {}
+        parts: dict[Part, Pairs] = {}
         for part in PARTS:
             rows = frame.filter(pl.col("part") == part)
             query = network.rows(predicted.source, rows["query"].to_list())
@@ -97,12 +110,15 @@ class Split:
         hidden = frame.filter(pl.col("part") == "hidden")
         types = hidden["key"].unique(maintain_order=True)
         ids = {t: hidden.filter(pl.col("key") == t)["query"].to_list() for t in types}
+        _check_pairs(network, parts, path)
         return cls(**parts, hidden={t: network.rows(t, ids[t]) for t in types})
 
 
 def make_split(network: Network, options: SplitOptions | None = None) -> Split:
     """Divide the query nodes 7:1:2 (or as asked) and draw one positive pair for each, as the paper does."""
     options = options or SplitOptions()
+    if options.file is not None:
+        return Split.open(options.file, network)
     rng = np.random.default_rng(options.seed)
     relation = network.schema.predicted
     sources, targets = network.edges(relation.name)
@@ -121,7 +137,8 @@ def make_split(network: Network, options: SplitOptions | None = None) -> Split:
     for part in PARTS:
         if not len(pairs[part]):
             found = f"relation {relation.name!r} has {len(queries)} query nodes"
-            raise InputError(f"{network.path}: the {part} part is empty ({found}); choose other shares.")
+            remedy = "check the 'split' column" if options.by == "column" else "choose other shares"
+            raise InputError(f"{network.path}: the {part} part is empty ({found}); {remedy}.")
     return Split(**pairs, hidden=hidden)
 
 
@@ -199,6 +216,26 @@ def _drawn(
         )
         drawn[part] = rng.permutation(pairs)
     return drawn
+
+
+def _check_pairs(network: Network, parts: Mapping[Part, Pairs], path: Path | str) -> None:
+    """Pairs from a table are edges, and no two nodes are a pair of two parts, either way round."""
+    relation, counts = network.schema.predicted, network.schema.counts
+    homogeneous = relation.source == relation.target
+    adjacency = network.adjacency(relation.source, relation.target)
+    number = network.schema.edge_types.index(relation.forward)
+    keys = {}
+    for part, pairs in parts.items():
+        keys[part] = unordered_key(pairs[:, 0], pairs[:, 1], counts[relation.target], homogeneous)
+        wrong = ~adjacency.joined(pairs[:, 0], pairs[:, 1], [number])
+        for other in keys:
+            if other != part:
+                wrong |= np.isin(keys[part], keys[other])
+        if wrong.any():
+            query, key = pairs[int(wrong.argmax())]
+            ids = (network.ids(relation.source, [query])[0], network.ids(relation.target, [key])[0])
+            rule = f"expected an edge of {relation.name!r} that is a pair of one part only"
+            raise InputError(f"{path}: the {part} pair {ids[0]!r}, {ids[1]!r}: {rule}.")
 
 
 def one_per_query(sources: NDArray[np.int64], targets: NDArray[np.int64], rng: np.random.Generator) -> Pairs:

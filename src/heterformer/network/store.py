@@ -70,7 +70,10 @@ class Network:
         if values.get("format") != FORMAT:
             found = f"network format {values.get('format')!r}, this version reads {FORMAT}"
             raise InputError(f"{path}: {found}; build it again.")
-        return cls(path, values)
+        try:
+            return cls(path, values)
+        except (KeyError, TypeError, AttributeError):
+            raise InputError(f"{path / DESCRIPTION}: is damaged; build the network again.") from None
 
     @classmethod
     def from_frames(
@@ -178,7 +181,11 @@ class Network:
         """The neighbours of one type of all nodes of type ``center``, both directions of each relation."""
         key = (center, neighbor)
         if key not in self._adjacency:
-            self._adjacency[key] = Adjacency.open(self.path / "adjacency" / f"{center}--{neighbor}")
+            folder = self.path / "adjacency" / f"{center}--{neighbor}"
+            try:
+                self._adjacency[key] = Adjacency.open(folder)
+            except (OSError, ValueError):
+                raise InputError(f"{folder}: is damaged; build the network again.") from None
         return self._adjacency[key]
 
     def edges(self, relation: str) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
@@ -198,8 +205,11 @@ class Network:
             known = ", ".join(map(repr, self.schema.node_types))
             raise InputError(f"{self.path}: no node type {node_type!r}, the types are {known}.")
         if node_type not in self._tables:
-            source = pa.memory_map(str(self.path / "nodes" / f"{node_type}.arrow"))
-            self._tables[node_type] = pa.ipc.open_file(source).read_all()
+            path = self.path / "nodes" / f"{node_type}.arrow"
+            try:
+                self._tables[node_type] = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+            except (OSError, pa.ArrowInvalid):
+                raise InputError(f"{path}: is damaged; build the network again.") from None
         return self._tables[node_type]
 
     def _series(self, node_type: NodeType, column: str) -> pl.Series:

@@ -93,11 +93,14 @@ def _labels(found: Description) -> Table:
     table = Table(title="labels", title_justify="left")
     table.add_column("type")
     table.add_column("labelled", justify="right")
+    table.add_column("per node")
     table.add_column("classes", justify="right")
     table.add_column("most frequent")
     for node in found.nodes:
         if node.labelled is not None:
-            table.add_row(node.node_type, f"{node.labelled:,}", f"{len(node.classes):,}", _frequent(node))
+            several = "several" if node.label_kind == "multi" else "one"
+            counts = (f"{node.labelled:,}", several, f"{len(node.classes):,}")
+            table.add_row(node.node_type, *counts, _frequent(node))
     return table
 
 

@@ -109,6 +109,17 @@ def test_a_quote_that_is_never_closed(tables: Tables) -> None:
     assert tables.complaint().startswith("papers.csv: line 6: ")
 
 
+def test_quotes_that_pair_up_wrongly_do_not_swallow_rows(tables: Tables) -> None:
+    tables.write("papers.csv", 'id,title,venue\np1,"foo,x\np2,"bar,y\np3,z,w\n')
+    said = tables.complaint()
+    assert said.startswith("papers.csv: line 2: a quote in the row that begins there is not closed")
+
+
+def test_a_file_in_utf16(tables: Tables) -> None:
+    tables.write("papers.csv", "id,title\np1,A\n".encode("utf-16"))
+    assert tables.complaint() == "papers.csv: line 1: found UTF-16, expected UTF-8; convert the file."
+
+
 def test_bytes_that_are_not_utf8(tables: Tables) -> None:
     tables.write("papers.csv", b"id,title\np1,fine\np2,caf\xe9\n")
     assert tables.complaint() == (

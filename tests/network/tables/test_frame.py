@@ -52,3 +52,15 @@ def test_pandas_turns_whole_numbers_with_gaps_into_floats_which_are_no_ids() -> 
         next(table.chunks([Column("id", "id")]))
     expected = "row 1, column 'id': found 1.0 (type Float64), expected ids: text or whole numbers."
     assert str(caught.value) == f"the paper frame: {expected}"
+
+
+def test_an_odd_pandas_column_that_nobody_asks_for_is_no_reason_to_fail() -> None:
+    frame = pd.DataFrame({"id": ["a", "b"], "odd": [{"x": 1}, 2]})
+    (chunk,) = FrameTable(frame, "the paper frame").chunks([Column("id", "id")])
+    assert chunk.columns[0].to_list() == ["a", "b"]
+
+
+def test_a_pandas_column_that_is_there_twice() -> None:
+    frame = pd.DataFrame([["a", "b"]], columns=["id", "id"])
+    with pytest.raises(InputError, match=r"^the paper frame: column 'id' is there more than once\.$"):
+        next(FrameTable(frame, "the paper frame").chunks([Column("id", "id")]))

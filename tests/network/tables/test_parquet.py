@@ -95,12 +95,12 @@ WRONG_KINDS = {
     "labels of floats": (
         {"label": "x"},
         [None, 2.5],
-        "found 2.5 (type Float64), expected ids: text or whole numbers.",
+        "found 2.5 (type Float64), expected class names: text, whole numbers or true and false.",
     ),
     "labels of lists of floats": (
         {"label": "x"},
         [[], [2.5]],
-        "found [2.5] (type List(Float64)), expected lists of ids: text or whole numbers.",
+        "found [2.5] (type List(Float64)), expected class names: text, whole numbers or true and false.",
     ),
 }
 
@@ -140,3 +140,20 @@ def test_a_table_without_rows(tables: Tables) -> None:
     pl.DataFrame(schema={"id": pl.String, "title": pl.String}).write_parquet(tables.folder / "papers.parquet")
     tables.paper["file"] = "papers.parquet"
     assert tables.complaint() == "papers.parquet: the table has no rows."
+
+
+def test_records_kept_for_display_are_shown_as_json(tables: Tables) -> None:
+    meta = [{"a": 1, "b": None}, None, {"a": 2, "b": ["x"]}, {"a": 3, "b": None}]
+    rows = [{"id": f"p{i + 1}", "title": "A", "meta": m, "tags": ["s", "t"]} for i, m in enumerate(meta)]
+    tables.papers("papers.parquet", rows)
+    tables.paper["keep"] = ["meta", "tags"]
+    built = tables.build()
+    assert built.attribute("paper", "meta", [0, 1]) == ['{"a": 1, "b": null}', None]
+    assert built.attribute("paper", "tags", [0]) == ["s, t"]
+
+
+def test_truth_values_and_whole_numbers_are_names_of_classes(tables: Tables) -> None:
+    rows = [{"id": f"p{i}", "title": "A", "x": x} for i, x in enumerate([1.0, None, 2.0, 1.0], start=1)]
+    tables.papers("papers.parquet", rows)
+    tables.paper["label"] = "x"
+    assert tables.build().labels("paper").to_list() == [["1"], [], ["2"], ["1"]]

@@ -29,9 +29,11 @@ FORMATS: dict[str, Callable[[Path], Table]] = {
 
 def open_table(path: Path) -> Table:
     """The reader that a file's ending asks for (``.gz`` may follow it)."""
+    if path.is_dir():
+        raise InputError(f"{path}: is a folder, expected a file.")
     if not path.is_file():
         raise InputError(f"{path}: no such file.")
-    ending = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
+    ending = path.with_suffix("").suffix if path.suffix.lower() == ".gz" else path.suffix
     if ending.lower() not in FORMATS:
         expected = ", ".join(FORMATS)
         raise InputError(

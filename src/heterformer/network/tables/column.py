@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from math import isfinite
 from typing import Any, Literal, Protocol
 
 import polars as pl
 
 from heterformer.errors import InputError
 
-Kind = Literal["id", "ids", "text", "time", "value"]
+Kind = Literal["id", "ids", "labels", "text", "time", "value"]
 
 DTYPES: dict[Kind, pl.DataType] = {
     "id": pl.String(),
     "ids": pl.List(pl.String()),
+    "labels": pl.List(pl.String()),
     "text": pl.String(),
     "time": pl.Float64(),
     "value": pl.String(),
@@ -81,18 +84,31 @@ def converted(values: pl.Series, column: Column, where: str, first: int) -> pl.S
             return values.cast(pl.String)
         case "time":
             return _as_times(values, column, where, first)
+        case "labels":
+            return _as_labels(values, column, where, first)
         case "value":
-            if isinstance(values.dtype, pl.List):
-                return values.cast(pl.List(pl.String)).list.join(", ")
             if values.dtype == pl.Binary:
                 raise _wrong_kind(values, column, where, first, "text, numbers or dates")
+            if values.dtype.is_nested():
+                return pl.Series([shown(v) for v in values.to_list()], dtype=pl.String)
             return values.cast(pl.String)
+
+
+def shown(value: Any) -> str | None:
+    """A nested value as a person would read it: a list with commas, anything deeper as JSON."""
+    if value is None:
+        return None
+    values = [v for v in value if v is not None] if isinstance(value, list) else [value]
+    return ", ".join(
+        v if isinstance(v, str) else json.dumps(v, default=str, ensure_ascii=False) for v in values
+    )
 
 
 def time_value(text: str) -> float | None:
     """A number, or a date as a decimal year; None if it is neither."""
     try:
-        return float(text)
+        number = float(text)
+        return number if isfinite(number) else None
     except ValueError:
         pass
     for form in DATES:
@@ -153,6 +169,25 @@ def _as_id_lists(values: pl.Series, column: Column, where: str, first: int) -> p
     return pl.select(pl.concat_list(values)).to_series()
 
 
+def _as_labels(values: pl.Series, column: Column, where: str, first: int) -> pl.Series:
+    """Class names; numbers and truth values are names, too, if they are whole."""
+    dtype = values.dtype
+    inner = dtype.inner if isinstance(dtype, (pl.List, pl.Array)) else dtype
+    if inner == pl.Boolean or (inner.is_float() and _is_whole(values)):
+        whole: Any = pl.String() if inner == pl.Boolean else pl.Int64()
+        values = values.cast(pl.List(whole) if inner != dtype else whole, strict=False)
+    elif not _holds_ids(inner):
+        expected = "class names: text, whole numbers or true and false"
+        raise _wrong_kind(values, column, where, first, expected)
+    return _as_id_lists(values, column, where, first)
+
+
+def _is_whole(values: pl.Series) -> bool:
+    numbers = values.explode() if isinstance(values.dtype, (pl.List, pl.Array)) else values
+    numbers = numbers.drop_nulls().drop_nans()
+    return bool((numbers == numbers.floor()).all())
+
+
 def _holds_ids(dtype: Any) -> bool:
     return dtype in (pl.String, pl.Categorical, pl.Enum, pl.Null) or dtype.is_integer()
 
@@ -164,6 +199,7 @@ def _as_times(values: pl.Series, column: Column, where: str, first: int) -> pl.S
         return (values.dt.year() + (values.dt.ordinal_day() - 1) / 366).cast(pl.Float64)
     if values.dtype != pl.String:
         raise _wrong_kind(values, column, where, first, "a number or a date")
+    values = values.set(values.str.strip_chars().str.to_lowercase().is_in(["", "nan"]), None)
     times = values.map_elements(time_value, return_dtype=pl.Float64)
     if (wrong := times.is_null() & values.is_not_null()).any():
         row = int(wrong.arg_max() or 0)

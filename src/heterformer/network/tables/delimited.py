@@ -57,10 +57,10 @@ class DelimitedTable:
                 series = tuple(converted(frame[c.path], c, self.where, first) for c in columns)
                 yield Chunk(series, first, raw.tell() / max(self.size, 1))
                 first += len(frame)
-        if counted.quotes % 2:  # an unclosed quote, and all behind it, passes for a value in the fast parser
-            self._check_closed()
+        if counted.quotes:  # the fast parser takes whole rows for a value where quotes do not match
+            self._check_quotes()
 
-    def _check_closed(self) -> None:
+    def _check_quotes(self) -> None:
         with self.path.open("rb") as raw, _decompressed(raw, self.path) as stream:
             csv.field_size_limit(sys.maxsize)
             reader = csv.reader(_decoded_lines(stream, self.where), delimiter=self.delimiter, strict=True)
@@ -69,12 +69,15 @@ class DelimitedTable:
                 for _ in reader:
                     begun = reader.line_num + 1
             except csv.Error as error:
-                found = f"a quote in the row that begins there is never closed ({error})"
+                found = f"a quote in the row that begins there is not closed or not doubled ({error})"
                 raise InputError(f"{self.where}: line {begun}: {found}.") from None
 
     def _header(self, columns: Sequence[Column]) -> list[str]:
         with self.path.open("rb") as raw, _decompressed(raw, self.path) as stream:
-            head = stream.read(1 << 20).decode("utf-8-sig", errors="replace")
+            head_bytes = stream.read(1 << 20)
+        if head_bytes[:2] in (b"\xff\xfe", b"\xfe\xff"):
+            raise InputError(f"{self.where}: line 1: found UTF-16, expected UTF-8; convert the file.")
+        head = head_bytes.decode("utf-8-sig", errors="replace")
         names = next(csv.reader(io.StringIO(head, newline=None), delimiter=self.delimiter), [])
         if not names:
             raise InputError(f"{self.where}: the file is empty, expected a header line with column names.")
@@ -100,7 +103,7 @@ class DelimitedTable:
         except InputError as undecodable:
             return undecodable
         except (OSError, EOFError, zlib.error) as broken:
-            if self.path.suffix == ".gz":
+            if self.path.suffix.lower() == ".gz":
                 return InputError(
                     f"{self.where}: the gzip file is broken ({broken}); fetch or write it again."
                 )
@@ -127,7 +130,7 @@ class _QuoteCounter(io.RawIOBase):
 
 
 def _decompressed(raw: BinaryIO, path: Path) -> BinaryIO:
-    return cast(BinaryIO, gzip.GzipFile(fileobj=raw) if path.suffix == ".gz" else raw)
+    return cast(BinaryIO, gzip.GzipFile(fileobj=raw) if path.suffix.lower() == ".gz" else raw)
 
 
 def _decoded_lines(stream: BinaryIO, where: str) -> Iterator[str]:

@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from heterformer.errors import InputError
-from heterformer.network.tables.column import DTYPES, Chunk, Column, missing_column, time_value
+from heterformer.network.tables.column import DTYPES, Chunk, Column, missing_column, shown, time_value
 
 ROWS = 50_000  # records held at a time
 
@@ -29,7 +29,7 @@ class JsonLinesTable:
         readers = [_Reader(c, self.where) for c in columns]
         values: list[list[Any]] = [[] for _ in columns]
         first, keys = 0, dict[str, None]()
-        with self.path.open("rb") as raw:
+        with self._opened() as raw:
             for number, record in self._records(raw):
                 keys.update(dict.fromkeys(record))
                 for reader, into in zip(readers, values, strict=True):
@@ -43,14 +43,22 @@ class JsonLinesTable:
                 raise missing_column(self.where, reader.column.path, list(keys))
         yield _chunk(values, columns, first, 1.0)
 
+    def _opened(self) -> Any:
+        try:
+            return self.path.open("rb")
+        except OSError as error:
+            raise InputError(f"{self.where}: cannot be read ({error.strerror or error}).") from None
+
     def _records(self, raw: Any) -> Iterator[tuple[int, dict[str, Any]]]:
         try:
-            lines = gzip.GzipFile(fileobj=raw) if self.path.suffix == ".gz" else raw
+            lines = gzip.GzipFile(fileobj=raw) if self.path.suffix.lower() == ".gz" else raw
             for number, line in enumerate(lines, start=1):
                 if not line.isspace():
                     yield number, self._record(line, f"{self.where}: line {number}")
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise InputError(f"{self.where}: the gzip file is broken ({error}); fetch it again.") from None
+        except OSError as error:
+            raise InputError(f"{self.where}: cannot be read ({error.strerror or error}).") from None
 
     def _record(self, line: bytes, place: str) -> dict[str, Any]:
         try:
@@ -84,6 +92,7 @@ class _Reader:
         if self.column.path in record:
             self.met = True
         elif len(self.steps) > 1:
+            self.met |= self.steps[0] in record and not record[self.steps[0]]  # nothing to look into
             found = self._reached(record, self.steps)
         if found is None:
             return None
@@ -92,6 +101,9 @@ class _Reader:
                 return self._id(found, line)
             case "ids":
                 return self._ids(found, line)
+            case "labels":
+                found = [_label(v) for v in found] if isinstance(found, list) else _label(found)
+                return self._ids(found, line)
             case "text":
                 if not isinstance(found, str):
                     raise self._error(line, found, "text")
@@ -99,8 +111,7 @@ class _Reader:
             case "time":
                 return self._time(found, line)
             case _:
-                values = [v for v in found if v is not None] if isinstance(found, list) else [found]
-                return ", ".join(v if isinstance(v, str) else json.dumps(v) for v in values)
+                return shown(found)
 
     def _reached(self, value: Any, steps: Sequence[str]) -> Any:
         if not steps:
@@ -126,7 +137,9 @@ class _Reader:
             return [part.strip() for part in found.split(self.column.separator)]
         return [self._id(v, line) for v in found] if isinstance(found, list) else [self._id(found, line)]
 
-    def _time(self, found: Any, line: int) -> float:
+    def _time(self, found: Any, line: int) -> float | None:
+        if isinstance(found, str) and not found.strip():
+            return None
         time = None if isinstance(found, bool) else time_value(str(found))
         if time is None:
             raise self._error(line, found, "a number or a date such as 2023-08-06")
@@ -137,6 +150,13 @@ class _Reader:
         shown = text if len(text) <= 60 else text[:57] + "..."
         place = f"{self.where}: line {line}, column {self.column.path!r}"
         return InputError(f"{place}: found {shown}, expected {expected}.")
+
+
+def _label(value: Any) -> Any:
+    """Truth values and whole numbers are names of classes."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _chunk(values: list[list[Any]], columns: Sequence[Column], first: int, done: float) -> Chunk:

@@ -50,7 +50,7 @@ class ParquetTable:
 
     @contextmanager
     def _opened(self) -> Iterator[Any]:
-        if self.path.suffix != ".gz":
+        if self.path.suffix.lower() != ".gz":
             with pyarrow.parquet.ParquetFile(self.path) as file:
                 yield file
             return
