@@ -71,7 +71,7 @@ def _embed(plm: Any, tokens: Tensor) -> Tensor:
 
 
 def _textless(model: Heterformer, node_type: str, row: int) -> Tensor:
-    """Eq. 10."""
+    """Eq. 9."""
     nodes = model.textless
     number = model.schema.textless.index(node_type)
     weight = nodes.projections[number if model.config.heterogeneous_projection else 0].weight
@@ -79,7 +79,7 @@ def _textless(model: Heterformer, node_type: str, row: int) -> Tensor:
 
 
 def _project(model: Heterformer, r: EdgeType, h: Tensor) -> Tensor:
-    """Eq. 9."""
+    """Eq. 8."""
     number = model.edge_projections.index[r] if model.config.heterogeneous_projection else 0
     return model.edge_projections.projections[number].weight @ h
 
@@ -93,7 +93,7 @@ def _aggregation(model: Heterformer, kind: str, number: int) -> Any:
 
 
 def _aggregate(weights: Any, center: Tensor, messages: list[Tensor]) -> Tensor:
-    """Eq. 7 and 8: head by head, neighbour by neighbour."""
+    """Eq. 6 and 7: head by head, neighbour by neighbour."""
     size = len(center) // weights.heads
     query = weights.query @ center
     entries = [center, *messages]

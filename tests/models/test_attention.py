@@ -21,20 +21,19 @@ def packing_of(*lengths: int) -> Packing:
 
 def inputs(packing: Packing, virtual: int) -> tuple[torch.Tensor, ...]:
     texts, tokens = len(packing.texts), packing.texts.tokens.numel()
-    shapes = [(tokens, WIDTH), (tokens, 2 * WIDTH), (texts, virtual, 2 * WIDTH)]
+    shapes = [(tokens, 3 * WIDTH), (texts, virtual, 2 * WIDTH)]
     return tuple(torch.randn(s, dtype=torch.float64, requires_grad=True) for s in shapes)
 
 
 @pytest.mark.parametrize("virtual", [0, 2])
 def test_equals_attention_text_by_text(virtual: int) -> None:
     packing = packing_of(3, 1, 3, 5)
-    query, key_value, extra = inputs(packing, virtual)
-    output = attend(query, key_value, extra if virtual else None, packing.blocks, HEADS, 0.0)
+    qkv, extra = inputs(packing, virtual)
+    output = attend(qkv, extra if virtual else None, packing.blocks, HEADS, 0.0)
     for u, (start, stop) in enumerate(itertools.pairwise(packing.texts.offsets.tolist())):
-        keys, values = torch.cat([key_value[start:stop], extra[u]]).chunk(2, dim=1)
-        q, k, v = (
-            x.view(-1, HEADS, WIDTH // HEADS).transpose(0, 1) for x in (query[start:stop], keys, values)
-        )
+        query, key_value = qkv[start:stop].split([WIDTH, 2 * WIDTH], dim=1)
+        key, value = torch.cat([key_value, extra[u]]).chunk(2, dim=1)
+        q, k, v = (x.reshape(-1, HEADS, WIDTH // HEADS).transpose(0, 1) for x in (query, key, value))
         expected = F.scaled_dot_product_attention(q, k, v).transpose(0, 1).flatten(1)
         torch.testing.assert_close(output[start:stop], expected)
 
@@ -42,16 +41,15 @@ def test_equals_attention_text_by_text(virtual: int) -> None:
 @pytest.mark.parametrize("virtual", [0, 2])
 @pytest.mark.parametrize("dropout", [0.0, 0.4])
 def test_gradients(virtual: int, dropout: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attention, "CHUNK", 30)  # several chunks per block
-    packing = packing_of(3, 1, 3, 3, 2)
-    query, key_value, extra = inputs(packing, virtual)
+    monkeypatch.setattr(attention, "CHUNK", 60)  # several chunks per block
+    packing = packing_of(3, 1, 3, 3, 2, 5)  # weights of texts up to the head size, 3, are kept
+    qkv, extra = inputs(packing, virtual)
 
     def function(*tensors: torch.Tensor) -> torch.Tensor:
         torch.manual_seed(0)  # the same numbers dropped each time
-        return attend(tensors[0], tensors[1], tensors[2] if virtual else None, packing.blocks, HEADS, dropout)
+        return attend(tensors[0], tensors[1] if virtual else None, packing.blocks, HEADS, dropout)
 
-    tensors = (query, key_value, extra) if virtual else (query, key_value)
-    assert torch.autograd.gradcheck(function, tensors)
+    assert torch.autograd.gradcheck(function, (qkv, extra) if virtual else (qkv,))
 
 
 @pytest.mark.parametrize("virtual", [0, 2])
@@ -68,13 +66,13 @@ def test_states_are_keys_and_values(virtual: int) -> None:
 
 def test_dropout_keeps_the_mean() -> None:
     packing = packing_of(*[7] * 400)
-    query, key_value, _ = (x.detach() for x in inputs(packing, 0))
-    key_value[:, WIDTH:] = 1.0
+    qkv = inputs(packing, 0)[0].detach()
+    qkv[:, 2 * WIDTH :] = 1.0
     torch.manual_seed(0)
-    output = attend(query, key_value, None, packing.blocks, HEADS, 0.3)
+    output = attend(qkv, None, packing.blocks, HEADS, 0.3)
     assert abs(float(output.mean()) - 1) < 0.02
     assert float(output.std()) > 0.1
     query = torch.zeros(400, HEADS, WIDTH, dtype=torch.float64)
-    states, totals = attend_to_states(query, key_value[:, WIDTH:], None, packing.blocks, 0.3)
+    states, totals = attend_to_states(query, qkv[:, 2 * WIDTH :], None, packing.blocks, 0.3)
     assert abs(float(totals.mean()) - 1) < 0.02
     torch.testing.assert_close(states[:, :, 0], totals)

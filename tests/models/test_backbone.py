@@ -17,7 +17,6 @@ from transformers import (
 from heterformer.batches.batch import Texts
 from heterformer.errors import InputError
 from heterformer.models.backbone import (
-    ActivatedLinear,
     embed,
     load_backbone,
     max_tokens,
@@ -95,12 +94,3 @@ def test_no_texts(tmp_path: Path) -> None:
     hidden = run_layer(plm.encoder.layer[0], embed(plm, packing), packing)
     assert hidden.shape == (0, 32)
     hidden.sum().backward()
-
-
-def test_activated_linear_has_the_gradients_of_its_parts() -> None:
-    x, weight, bias = (
-        torch.randn(s, dtype=torch.float64, requires_grad=True) for s in ((5, 4), (3, 4), (3,))
-    )
-    torch.autograd.gradcheck(
-        lambda *a: ActivatedLinear.apply(*a, torch.nn.functional.gelu), (x, weight, bias)
-    )

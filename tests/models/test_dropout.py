@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from heterformer.models.dropout import add_dropped, keep_mask, keep_scale
+from heterformer.models.dropout import dropped, keep_mask, keep_scale
 
 
 @pytest.mark.parametrize("dropout", [0.1, 0.5, 0.9])
@@ -30,13 +30,15 @@ def test_gradients() -> None:
 
     def function(x: torch.Tensor, residual: torch.Tensor) -> torch.Tensor:
         torch.manual_seed(0)
-        return add_dropped(x, residual, 0.4)
+        return dropped(x, 0.4, residual) + dropped(x, 0.1)
 
     assert torch.autograd.gradcheck(function, (x, residual))
 
 
 def test_dropped_or_scaled() -> None:
     torch.manual_seed(0)
-    total = add_dropped(torch.ones(1000), torch.full((1000,), 3.0), 0.25)
+    total = dropped(torch.ones(1000), 0.25, residual=torch.full((1000,), 3.0))
     assert {round(float(v), 4) for v in total.unique()} == {3.0, 4.3333}
-    assert torch.equal(add_dropped(torch.ones(3), torch.ones(3), 0.0), torch.full((3,), 2.0))
+    assert {round(float(v), 4) for v in dropped(torch.ones(1000), 0.25).unique()} == {0.0, 1.3333}
+    assert torch.equal(dropped(torch.ones(3), 0.0, torch.ones(3)), torch.full((3,), 2.0))
+    assert torch.equal(dropped(torch.ones(3), 0.0), torch.ones(3))

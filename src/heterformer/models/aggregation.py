@@ -1,7 +1,8 @@
-"""MHA-based heterogeneous neighbour aggregation (Eq. 7 to 9): many neighbours in, one virtual token out."""
+"""MHA-based heterogeneous neighbour aggregation (Eq. 6 to 8): many neighbours in, one virtual token out."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -23,7 +24,7 @@ class EdgeProjection(nn.Linear):
 
 
 class EdgeProjections(nn.Module):
-    """``W_r`` of Eq. 9 for every edge type (or one for all), the same in every layer."""
+    """``W_r`` of Eq. 8 for every edge type (or one for all), the same in every layer."""
 
     def __init__(self, edge_types: tuple[EdgeType, ...], width: int, heterogeneous: bool) -> None:
         super().__init__()
@@ -31,7 +32,7 @@ class EdgeProjections(nn.Module):
         self.projections = nn.ModuleList(EdgeProjection(width) for _ in set(self.index.values()))
 
     def forward(self, edge_type: EdgeType, states: Tensor) -> Tensor:
-        message: Tensor = self.projections[self.index[edge_type]](states)  # (..., d), Eq. 9
+        message: Tensor = self.projections[self.index[edge_type]](states)  # (..., d), Eq. 8
         return message
 
 
@@ -39,17 +40,18 @@ class EdgeProjections(nn.Module):
 class Neighborhoods:
     """What each centre's neighbours of one kind send it, and where in ``messages`` to find them.
 
-    Of the rows [centres; messages], centre ``i`` attends to ``rows[i]``, itself first; where ``present``
-    is false the row is a stand-in.
+    ``messages`` has h_{v_j -> v_i} of all edges for each layer, or once where layers do not differ. Of the
+    rows [centres; messages], centre ``i`` attends to ``rows[i]``, itself first; where ``present`` is
+    false the row is a stand-in.
     """
 
-    messages: Tensor  # (E, S, d): h_{v_j -> v_i} in each of S layers, or S = 1 where layers do not differ
+    messages: tuple[Tensor, ...]  # (E, d) each
     rows: Tensor  # (B, 1 + F) int64, F the most neighbours that any centre has
     present: Tensor  # (B, 1 + F) bool
 
     @classmethod
     def of(cls, centers: int, center: Tensor, messages: Tensor) -> Neighborhoods:
-        """``messages[e]`` goes to centre ``center[e]``."""
+        """``messages[e]``, (E, S, d) for S layers, goes to centre ``center[e]``."""
         order = torch.argsort(center, stable=True)
         center = center[order]
         degree = torch.bincount(center, minlength=centers)  # (B,)
@@ -59,11 +61,11 @@ class Neighborhoods:
         rows[:, 0] = torch.arange(centers, device=center.device)
         rows[center, 1 + place] = centers + order
         present = torch.arange(1 + widest, device=center.device) <= degree[:, None]
-        return cls(messages, rows, present)
+        return cls(messages.unbind(1), rows, present)
 
     def messages_at(self, depth: int) -> Tensor:
         """(E, d): those of the layer at ``depth``, counted from the PLM's first, which has none."""
-        return self.messages[:, depth - 1 if self.messages.shape[1] > 1 else 0]
+        return self.messages[depth - 1 if len(self.messages) > 1 else 0]
 
 
 class Aggregation(nn.Module):
@@ -77,18 +79,20 @@ class Aggregation(nn.Module):
         self.value = nn.Parameter(torch.empty(width, width))  # W_V
 
     def forward(self, center: Tensor, messages: Tensor, neighborhoods: Neighborhoods) -> Tensor:
-        """(B, d) states of the centres and (E, d) messages to (B, d) virtual neighbour tokens."""
-        rows, present = neighborhoods.rows, neighborhoods.present
-        entries = torch.cat([center, messages])  # (B + E, d): v_i itself is among its neighbours, as it is
-        q = F.linear(center, self.query)[:, None]  # (B, 1, d)
-        k = F.linear(entries, self.key)[rows]  # (B, 1 + F, d)
-        v = F.linear(entries, self.value)[rows]
-        q, k, v = (
-            x.view(*x.shape[:2], self.heads, -1).transpose(1, 2) for x in (q, k, v)
-        )  # (B, k, 1 + F, d/k)
-        mask = present[:, None, None]  # (B, 1, 1, 1 + F)
-        z = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)  # (B, k, 1, d/k), Eq. 7 and 8
-        return z.flatten(1)  # (B, d)
+        """(B, d) states of the centres and (E, d) messages to (B, d) virtual neighbour tokens.
+
+        Centres are fewer than neighbours, so the projections are applied on their side of the products:
+        ``(W_Q h)(W_K h') = (W_K W_Q h) h'`` and ``sum a (W_V h') = W_V sum a h'``, head by head.
+        """
+        key, value = (w.view(self.heads, -1, w.shape[1]) for w in (self.key, self.value))  # (k, d/k, d)
+        query = F.linear(center, self.query).view(len(center), self.heads, -1)  # (B, k, d/k)
+        query = torch.einsum("bkc,kcd->bkd", query, key)
+        entries = torch.cat([center, messages])  # (B + E, d): v_i is among its own neighbours, unprojected
+        entries = entries.index_select(0, neighborhoods.rows.flatten()).view(*neighborhoods.rows.shape, -1)
+        scores = torch.bmm(query, entries.mT) / math.sqrt(value.shape[1])  # (B, k, 1 + F), Eq. 7
+        alpha = torch.softmax(scores.masked_fill(~neighborhoods.present[:, None], -math.inf), -1)
+        mixture = torch.bmm(alpha, entries)  # (B, k, d)
+        return torch.einsum("bkd,kcd->bkc", mixture, value).flatten(1)  # (B, d), Eq. 6
 
     def initialize(self, start: str, std: float) -> None:
         """At the identity a token is a weighted mean of states, which the PLM can read from step one."""

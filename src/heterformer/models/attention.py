@@ -2,8 +2,7 @@
 
 Why by hand: titles are a dozen tokens long, and ``scaled_dot_product_attention`` on the CPU takes twice
 the time of plain batched products at that length (and cannot use its fast kernel with dropout at all).
-Working block by block, with weights computed again in the backward pass, nothing the size of the
-attention matrix outlives its block.
+Work proceeds by rectangles of equally long texts, each small enough for the processor's cache.
 """
 
 from __future__ import annotations
@@ -17,19 +16,17 @@ from torch import Tensor
 from heterformer.models.dropout import keep_mask, keep_scale
 from heterformer.models.packing import Block
 
-CHUNK = 2**19  # numbers in a chunk's largest array: 2 MB, which stays in the processor's cache
+CHUNK = 2**19  # numbers in the largest array of a chunk: 2 MB
 
 
-def attend(
-    query: Tensor, key_value: Tensor, virtual: Tensor | None, blocks: list[Block], heads: int, dropout: float
-) -> Tensor:
+def attend(qkv: Tensor, virtual: Tensor | None, blocks: list[Block], heads: int, dropout: float) -> Tensor:
     """Each token's mixture of its text's values, (T, d).
 
-    ``query``: (T, d). ``key_value``: (T, 2d), keys beside values. ``virtual``: (U, V, 2d), further keys
+    ``qkv``: (T, 3d), queries (scaled), keys and values side by side. ``virtual``: (U, V, 2d), further keys
     and values that all tokens of a text see.
     """
-    result: Tensor = BlockAttention.apply(query, key_value, virtual, blocks, heads, dropout)  # type: ignore[no-untyped-call]
-    return result
+    mixture: Tensor = BlockAttention.apply(qkv, virtual, blocks, heads, dropout)  # type: ignore[no-untyped-call]
+    return mixture
 
 
 def attend_to_states(
@@ -55,102 +52,94 @@ def attend_to_states(
 
 
 class BlockAttention(torch.autograd.Function):
-    """See ``attend``."""
+    """See ``attend``. Keeps the heads' own queries, keys and values instead of ``qkv``."""
 
     @staticmethod
     def forward(
-        ctx: Any,
-        query: Tensor,
-        key_value: Tensor,
-        virtual: Tensor | None,
-        blocks: list[Block],
-        heads: int,
-        dropout: float,
+        ctx: Any, qkv: Tensor, virtual: Tensor | None, blocks: list[Block], heads: int, dropout: float
     ) -> Tensor:
-        output = torch.empty_like(query)
-        kept = []
-        for block in _chunks(blocks, query.shape[1]):
-            q = _split_heads(query[block.tokens], block.size, heads)[0]  # (nH, L, d/H)
-            k, v = _keys_values(key_value, virtual, block, heads)  # (nH, L + V, d/H)
-            weights = _weights(q, k)  # (nH, L, L + V)
-            if dropout:
-                kept.append(keep_mask(weights, dropout))
-                weights.mul_(kept[-1]).mul_(keep_scale(dropout))
-            _join_heads(torch.bmm(weights, v), output[block.tokens], block.size)
-        ctx.save_for_backward(query, key_value, virtual, output, *kept)
+        output = torch.empty(qkv.shape[0], qkv.shape[1] // 3, dtype=qkv.dtype, device=qkv.device)
+        saved: list[Tensor | None] = []
+        for block in _chunks(blocks, qkv.shape[1]):
+            q, kv = _queries_keys_values(qkv, virtual, block, heads)
+            weights = torch.softmax(torch.bmm(q, kv[0].mT), -1)  # (nH, L, L + V), Eq. 2
+            keep = keep_mask(weights, dropout) if dropout else None
+            mixture = torch.bmm(weights if keep is None else weights * keep, kv[1])  # (nH, L, d/H)
+            mixture = mixture if keep is None else mixture.mul_(keep_scale(dropout))
+            _join_heads(mixture, output[block.tokens], block.size)
+            # Long texts' weights would take more memory than all else together; they are computed again.
+            saved += [q, kv, weights if block.length <= 2 * q.shape[-1] else None, keep]
+        ctx.save_for_backward(output, *saved)
         ctx.blocks, ctx.heads, ctx.dropout = blocks, heads, dropout
+        ctx.virtual = None if virtual is None else virtual.shape
         return output
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        query, key_value, virtual, output, *kept = ctx.saved_tensors
-        grad_query, grad_key_value = torch.empty_like(query), torch.empty_like(key_value)
-        grad_virtual = None if virtual is None else torch.empty_like(virtual)
-        for i, block in enumerate(_chunks(ctx.blocks, query.shape[1])):
-            q, g, o = (
-                _split_heads(x[block.tokens], block.size, ctx.heads)[0] for x in (query, grads[0], output)
-            )
-            k, v = _keys_values(key_value, virtual, block, ctx.heads)
-            p = _weights(q, k)
-            grad_p = torch.bmm(g, v.mT)  # (nH, L, L + V)
-            dropped = p
-            if ctx.dropout:
-                mask = kept[i] * keep_scale(ctx.dropout)
-                grad_p, dropped = grad_p.mul_(mask), p * mask
-            grad_kv = torch.empty((2, *k.shape), dtype=k.dtype, device=k.device)
-            torch.bmm(dropped.mT, g, out=grad_kv[1])
-            # Through the softmax: p (dL/dp - sum(p dL/dp)); the sum is the product of output and gradient.
-            grad_scores = grad_p.sub_((g * o).sum(-1, keepdim=True)).mul_(p).mul_(q.shape[-1] ** -0.5)
-            torch.bmm(grad_scores.mT, q, out=grad_kv[0])
-            _join_heads(torch.bmm(grad_scores, k), grad_query[block.tokens], block.size)
-            _join_keys_values(grad_kv, grad_key_value, grad_virtual, block)
-        return grad_query, grad_key_value, grad_virtual, None, None, None
+        (grad,) = grads
+        output, *saved = ctx.saved_tensors
+        grad_qkv = torch.empty(grad.shape[0], 3 * grad.shape[1], dtype=grad.dtype, device=grad.device)
+        grad_virtual = None if ctx.virtual is None else grad.new_empty(ctx.virtual)
+        # Through the softmax p: dL/ds = p (dL/dp - sum(p dL/dp)), and that sum is output times gradient.
+        sums = (grad * output).view(len(grad), ctx.heads, grad.shape[1] // ctx.heads).sum(-1)  # (T, H)
+        for i, block in enumerate(_chunks(ctx.blocks, grad_qkv.shape[1])):
+            q, kv, weights, keep = saved[4 * i : 4 * i + 4]
+            g = _split_heads(grad[block.tokens], block.size, ctx.heads, 1)[0]  # (nH, L, d/H)
+            weights = torch.softmax(torch.bmm(q, kv[0].mT), -1) if weights is None else weights
+            sums_of_block = _split_heads(sums[block.tokens], block.size, ctx.heads, 1)[0]  # (nH, L, 1)
+            if keep is not None:
+                g = g * keep_scale(ctx.dropout)
+            grad_p = torch.bmm(g, kv[1].mT)  # (nH, L, L + V)
+            grad_p = grad_p if keep is None else grad_p.mul_(keep)
+            grad_s = grad_p.sub_(sums_of_block).mul_(weights)
+            grad_kv = torch.empty_like(kv)
+            torch.bmm(grad_s.mT, q, out=grad_kv[0])
+            torch.bmm((weights if keep is None else weights * keep).mT, g, out=grad_kv[1])
+            _join_gradients(torch.bmm(grad_s, kv[0]), grad_kv, grad_qkv, grad_virtual, block)
+        return grad_qkv, grad_virtual, None, None, None
 
 
 def _chunks(blocks: list[Block], width: int) -> Iterator[Block]:
     """Blocks cut into pieces that fit the cache."""
-    for texts, tokens, count, length in blocks:
-        step = max(1, CHUNK // (length * width * 2))
-        for i in range(0, count, step):
-            n = min(step, count - i)
+    for texts, tokens, size, length in blocks:
+        step = max(1, CHUNK // (length * width))
+        for i in range(0, size, step):
+            n = min(step, size - i)
             text, token = texts.start + i, tokens.start + i * length
             yield Block(slice(text, text + n), slice(token, token + n * length), n, length)
 
 
-def _weights(q: Tensor, k: Tensor) -> Tensor:
-    """softmax(q k / sqrt(d/H)), Eq. 2."""
-    scores = torch.empty(q.shape[0], q.shape[1], k.shape[1], dtype=q.dtype, device=q.device)
-    torch.baddbmm(scores, q, k.mT, beta=0, alpha=q.shape[-1] ** -0.5, out=scores)
-    return torch.softmax(scores, -1)
-
-
-def _split_heads(x: Tensor, count: int, heads: int, parts: int = 1) -> Tensor:
+def _split_heads(x: Tensor, texts: int, heads: int, parts: int) -> Tensor:
     """(nL, parts * d) to (parts, nH, L, d/H)."""
-    x = x.view(count, -1, parts, heads, x.shape[-1] // (parts * heads))
-    return x.permute(2, 0, 3, 1, 4).reshape(parts, count * heads, -1, x.shape[-1])
+    x = x.view(texts, -1, parts, heads, x.shape[-1] // (parts * heads))
+    return x.permute(2, 0, 3, 1, 4).reshape(parts, texts * heads, -1, x.shape[-1])
 
 
-def _join_heads(x: Tensor, out: Tensor, count: int) -> None:
+def _join_heads(x: Tensor, out: Tensor, texts: int) -> None:
     """(nH, L, d/H) into the rows ``out``, (nL, d)."""
-    x = x.view(count, -1, *x.shape[1:]).transpose(1, 2)  # (n, L, H, d/H)
+    x = x.view(texts, -1, *x.shape[1:]).transpose(1, 2)  # (n, L, H, d/H)
     out.view(x.shape).copy_(x)
 
 
-def _keys_values(key_value: Tensor, virtual: Tensor | None, block: Block, heads: int) -> Tensor:
-    """(2, nH, L + V, d/H): the block's own keys and values, then the virtual ones (Eq. 4)."""
-    own = _split_heads(key_value[block.tokens], block.size, heads, parts=2)
+def _queries_keys_values(
+    qkv: Tensor, virtual: Tensor | None, block: Block, heads: int
+) -> tuple[Tensor, Tensor]:
+    """(nH, L, d/H) and (2, nH, L + V, d/H): the virtual keys and values come after the text's own (Eq. 4)."""
+    own = _split_heads(qkv[block.tokens], block.size, heads, 3)
     if virtual is None:
-        return own
-    return torch.cat([own, _split_heads(virtual[block.texts], block.size, heads, parts=2)], dim=2)
+        return own[0], own[1:]
+    return own[0], torch.cat([own[1:], _split_heads(virtual[block.texts], block.size, heads, 2)], dim=2)
 
 
-def _join_keys_values(
-    grad: Tensor, grad_key_value: Tensor, grad_virtual: Tensor | None, block: Block
+def _join_gradients(
+    grad_q: Tensor, grad_kv: Tensor, grad_qkv: Tensor, grad_virtual: Tensor | None, block: Block
 ) -> None:
-    """The way back of ``_keys_values``."""
+    """The way back of ``_queries_keys_values``."""
     n, length = block.size, block.length
-    grad = grad.view(2, n, -1, *grad.shape[2:]).permute(1, 3, 0, 2, 4)  # (n, L + V, 2, H, d/H)
-    own = grad[:, :length]
-    grad_key_value[block.tokens].view(own.shape).copy_(own)
+    grad_q = grad_q.view(n, -1, *grad_q.shape[1:]).transpose(1, 2)  # (n, L, H, d/H)
+    grad_kv = grad_kv.view(2, n, -1, *grad_kv.shape[2:]).permute(1, 3, 0, 2, 4)  # (n, L + V, 2, H, d/H)
+    out = grad_qkv[block.tokens].view(n, length, 3, *grad_q.shape[2:])
+    out[:, :, 0].copy_(grad_q)
+    out[:, :, 1:].copy_(grad_kv[:, :length])
     if grad_virtual is not None:
-        grad_virtual[block.texts].copy_(grad[:, length:].flatten(2))
+        grad_virtual[block.texts].copy_(grad_kv[:, length:].flatten(2))

@@ -10,13 +10,14 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 from transformers import AutoModel
 
 from heterformer.batches.batch import Texts
 from heterformer.errors import InputError
 from heterformer.models.attention import attend, attend_to_states
-from heterformer.models.dropout import add_dropped
+from heterformer.models.dropout import dropped
+from heterformer.models.feed_forward import feed_forward
 from heterformer.models.packing import Packing, pack
 
 
@@ -52,11 +53,15 @@ def max_tokens(plm: Any) -> int:
 
 def embed(plm: Any, packing: Packing) -> Tensor:
     """H^(0): word, position and token type embeddings, normalised."""
-    positions = packing.positions() + _first_position(plm)  # (T,)
-    hidden = plm.embeddings(input_ids=packing.texts.tokens[None], position_ids=positions[None])[0]  # (T, e)
+    embeddings, start = plm.embeddings, _first_position(plm)
+    length = packing.blocks[-1].length if packing.blocks else 0
+    places = embeddings.position_embeddings.weight[start : start + length]  # (longest, e)
+    places = places + embeddings.token_type_embeddings.weight[0]
+    hidden = embeddings.word_embeddings(packing.texts.tokens) + F.embedding(packing.positions(), places)
+    hidden = dropped(embeddings.LayerNorm(hidden), _dropout(embeddings))  # (T, e)
     if hasattr(plm, "embeddings_project"):  # ELECTRA's embeddings can be narrower than its layers
-        hidden = plm.embeddings_project(hidden)
-    return hidden  # type: ignore[no-any-return]  # (T, d)
+        return plm.embeddings_project(hidden)  # type: ignore[no-any-return]  # (T, d)
+    return hidden
 
 
 def run_layer(
@@ -70,30 +75,26 @@ def run_layer(
         hidden, mixture = _attention_of_first(layer, hidden, packing, virtual)
     else:
         mixture = _attention(layer, hidden, packing, virtual)
-    output, mlp = layer.attention.output, layer.output
-    dropout = output.dropout.p if layer.training else 0.0
-    hidden = output.LayerNorm(add_dropped(output.dense(mixture), hidden, dropout))  # LN(H + MHA(H, H~))
-    inner = layer.intermediate.dense(hidden)  # (T, 4d)
-    outer = ActivatedLinear.apply(  # type: ignore[no-untyped-call]
-        inner, mlp.dense.weight, mlp.dense.bias, layer.intermediate.intermediate_act_fn
-    )
-    result: Tensor = mlp.LayerNorm(add_dropped(outer, hidden, dropout))  # LN(H' + MLP(H'))
+    attended, mlp = layer.attention.output, layer.output
+    hidden = dropped(attended.dense(mixture), _dropout(attended), residual=hidden)
+    hidden = attended.LayerNorm(hidden)  # LN(H + MHA(H, H~))
+    outer = feed_forward(hidden, layer.intermediate.dense, layer.intermediate.intermediate_act_fn, mlp.dense)
+    outer = dropped(outer, _dropout(mlp), residual=hidden)
+    result: Tensor = mlp.LayerNorm(outer)  # LN(H' + MLP(H'))
     return result
 
 
 def _attention(layer: Any, hidden: Tensor, packing: Packing, virtual: Tensor | None) -> Tensor:
     """MHA(H, H~): queries from the text, keys and values from the text and the virtual tokens (Eq. 4)."""
     attention = layer.attention.self
-    weight = torch.cat([attention.key.weight, attention.value.weight])  # one product for both
-    bias = torch.cat([attention.key.bias, attention.value.bias])
-    return attend(
-        attention.query(hidden),
-        F.linear(hidden, weight, bias),
-        None if virtual is None else F.linear(virtual, weight, bias),
-        packing.blocks,
-        attention.num_attention_heads,
-        attention.dropout.p if layer.training else 0.0,
-    )
+    scale = attention.attention_head_size**-0.5  # of the scores (Eq. 2), cheapest applied here
+    # One product for all three is faster.
+    weight = torch.cat([attention.query.weight * scale, attention.key.weight, attention.value.weight])
+    bias = torch.cat([attention.query.bias * scale, attention.key.bias, attention.value.bias])
+    qkv = F.linear(hidden, weight, bias)  # (T, 3d)
+    d = hidden.shape[1]
+    virtual_kv = None if virtual is None else F.linear(virtual, weight[d:], bias[d:])  # (U, V, 2d)
+    return attend(qkv, virtual_kv, packing.blocks, attention.num_attention_heads, _dropout(attention))
 
 
 def _attention_of_first(
@@ -107,43 +108,19 @@ def _attention_of_first(
     """
     attention = layer.attention.self
     heads, size = attention.num_attention_heads, attention.attention_head_size
-    key, value = (
-        w.view(heads, size, -1) for w in (attention.key.weight, attention.value.weight)
-    )  # (H, d/H, d)
+    key = attention.key.weight.view(heads, size, -1)  # (H, d/H, d)
+    value = attention.value.weight.view(heads, size, -1)
     first = hidden.index_select(0, packing.first)  # (U, d)
     query = attention.query(first).view(-1, heads, size)  # (U, H, d/H)
     query = torch.einsum("uhc,hcd->uhd", query, key) * size**-0.5  # (U, H, d)
-    dropout = attention.dropout.p if layer.training else 0.0
-    states, totals = attend_to_states(query, hidden, virtual, packing.blocks, dropout)  # (U, H, d), (U, H)
+    states, totals = attend_to_states(query, hidden, virtual, packing.blocks, _dropout(attention))
     mixture = torch.einsum("uhd,hcd->uhc", states, value)  # (U, H, d/H)
-    mixture = mixture + totals[:, :, None] * attention.value.bias.view(
-        heads, size
-    )  # totals: 1 but for dropout
-    return first, mixture.flatten(1)
+    bias = totals[:, :, None] * attention.value.bias.view(heads, size)  # totals (U, H) are 1 but for dropout
+    return first, (mixture + bias).flatten(1)
 
 
-class ActivatedLinear(torch.autograd.Function):
-    """``linear(activation(x))`` that keeps ``x`` alone for the backward pass.
-
-    The activated numbers are a quarter of what a layer would otherwise keep, and cost far less to
-    compute again than to store.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, activation: nn.Module) -> Tensor:
-        ctx.save_for_backward(x, weight)
-        ctx.activation = activation
-        return F.linear(activation(x), weight, bias)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        x, weight = ctx.saved_tensors
-        (grad,) = grads
-        with torch.enable_grad():
-            x = x.detach().requires_grad_()
-            activated = ctx.activation(x)
-        (grad_x,) = torch.autograd.grad(activated, x, grad @ weight.to(grad.dtype))
-        return grad_x, grad.mT @ activated.detach(), grad.sum(0), None
+def _dropout(module: Any) -> float:
+    return float(module.dropout.p) if module.training else 0.0
 
 
 def _first_position(plm: Any) -> int:
@@ -164,7 +141,7 @@ def _check_layout(plm: Any, path_or_name: str) -> None:
             for layer in plm.encoder.layer:
                 hidden = run_layer(layer, hidden, packing)
         same = torch.allclose(hidden, expected, atol=1e-3)
-    except (AttributeError, TypeError):
+    except (AttributeError, TypeError, RuntimeError):
         same = False
     if not same:
         raise InputError(

@@ -24,7 +24,7 @@ class NodeEncoderConfig(PretrainedConfig):  # type: ignore[misc]
     schema: dict[str, Any] | None = None
     """``Schema.to_dict()`` of the network the model was built for."""
     textless_dim: int = 64
-    """Width of a textless node's own embedding (Eq. 10)."""
+    """Width of a textless node's own embedding (Eq. 9)."""
     readout: str = "cls"
     """A text's vector is its [CLS] state (``cls``, the paper) or the mean over its tokens (``mean``)."""
     normalize: bool = False

@@ -23,23 +23,24 @@ def keep_scale(dropout: float) -> float:
     return STEPS / (STEPS - round(dropout * STEPS))
 
 
-def add_dropped(x: Tensor, residual: Tensor, dropout: float) -> Tensor:
-    """``residual + dropout(x)``."""
+def dropped(x: Tensor, dropout: float, residual: Tensor | None = None) -> Tensor:
+    """``dropout(x)``, added to ``residual`` if there is one."""
     if not dropout:
-        return x + residual
-    total: Tensor = _AddDropped.apply(x, residual, dropout)  # type: ignore[no-untyped-call]
-    return total
+        return x if residual is None else x + residual
+    result: Tensor = _Dropped.apply(x, dropout, residual)  # type: ignore[no-untyped-call]
+    return result
 
 
-class _AddDropped(torch.autograd.Function):
+class _Dropped(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, residual: Tensor, dropout: float) -> Tensor:
-        ctx.dropout = dropout
-        keep = keep_mask(x, dropout)
+    def forward(ctx: Any, x: Tensor, dropout: float, residual: Tensor | None) -> Tensor:
+        keep, scale = keep_mask(x, dropout), keep_scale(dropout)
         ctx.save_for_backward(keep)
-        return torch.add(residual, x * keep, alpha=keep_scale(dropout))
+        ctx.scale, ctx.residual = scale, residual is not None
+        kept = x * keep
+        return kept.mul_(scale) if residual is None else torch.add(residual, kept, alpha=scale, out=kept)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         (keep,) = ctx.saved_tensors
-        return (grads[0] * keep).mul_(keep_scale(ctx.dropout)), grads[0], None
+        return (grads[0] * keep).mul_(ctx.scale), None, grads[0] if ctx.residual else None

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from transformers import AutoModel
+from transformers import AutoConfig, AutoModel
 
 from heterformer.batches.batch import Batch, Texts
 from heterformer.models.aggregation import Aggregation, EdgeProjection, EdgeProjections, Neighborhoods
@@ -80,14 +80,14 @@ class Heterformer(NodeEncoder):
     def virtual_tokens(
         self, depth: int, center: Tensor, neighborhoods: dict[str, Neighborhoods]
     ) -> Tensor | None:
-        """(B, 2, d): a token per kind of neighbour (Eq. 7), for all layers but the first."""
+        """(B, 2, d): a token per kind of neighbour (Eq. 6), for all layers but the first."""
         if depth == 0 or not self.kinds:
             return None
         tokens = [self.aggregate(kind, depth, center, neighborhoods[kind]) for kind in self.kinds]
         return torch.stack(tokens, 1)
 
     def propagate(self, kind: str, batch: Batch, states: Tensor, rank: Tensor) -> Neighborhoods:
-        """The messages ``W_r h_{v_j}`` (Eq. 9) of all neighbours of one kind, for all layers at once."""
+        """The messages ``W_r h_{v_j}`` (Eq. 8) of all neighbours of one kind, for all layers at once."""
         if kind == "text_rich":
             neighbors = dict.fromkeys(self.schema.text_rich, states)  # (U, L, d)
         else:  # (n, 1, d): in every layer the same
@@ -102,7 +102,7 @@ class Heterformer(NodeEncoder):
         return Neighborhoods.of(rank.numel(), torch.cat(centers), torch.cat(messages))
 
     def aggregate(self, kind: str, depth: int, center: Tensor, neighborhoods: Neighborhoods) -> Tensor:
-        """(B, d): the virtual neighbour token of one kind for one layer (Eq. 7)."""
+        """(B, d): the virtual neighbour token of one kind for one layer (Eq. 6)."""
         aggregation = self.aggregations[self.aggregation_name(kind, depth)]
         token: Tensor = aggregation(center, neighborhoods.messages_at(depth), neighborhoods)
         return token
@@ -118,7 +118,7 @@ class Heterformer(NodeEncoder):
         return tuple(r for r in schema.edge_types if r.center in schema.text_rich and r.neighbor in neighbors)
 
     def textless_vectors(self, node_type: NodeType, rows: Tensor) -> Tensor:
-        """(n, d): ``W_phi h^(0)`` (Eq. 10)."""
+        """(n, d): ``W_phi h^(0)`` (Eq. 9)."""
         return self.finished(self.textless(node_type, rows))
 
     @torch.no_grad()
@@ -127,3 +127,8 @@ class Heterformer(NodeEncoder):
             module.initialize(self.config.aggregation_init, self.config.initializer_range)
         else:
             super()._init_weights(module)
+
+
+# So that ``AutoModel`` and ``AutoTokenizer`` know what a saved model's folder holds.
+AutoConfig.register(HeterformerConfig.model_type, HeterformerConfig)
+AutoModel.register(HeterformerConfig, Heterformer)

@@ -35,15 +35,15 @@ class Packing:
 
     def positions(self) -> Tensor:
         """The place of each token in its text, from 0."""
-        lengths = self.texts.lengths
-        return torch.arange(self.texts.tokens.numel(), device=lengths.device) - self.first.repeat_interleave(
-            lengths
-        )
+        start = self.first.repeat_interleave(self.texts.lengths)  # (T,)
+        return torch.arange(start.numel(), device=start.device) - start
 
     def mean(self, hidden: Tensor) -> Tensor:
         """(T, d) token states to (U, d) means over each text."""
-        blocks = [hidden[b.tokens].view(b.size, b.length, -1).mean(1) for b in self.blocks]
-        return torch.cat(blocks) if blocks else hidden
+        rectangles = torch.split(hidden, [block.size * block.length for block in self.blocks])
+        shapes = [(block.size, block.length, hidden.shape[1]) for block in self.blocks]
+        means = [rows.view(shape).mean(1) for rows, shape in zip(rectangles, shapes, strict=True)]
+        return torch.cat([hidden[:0], *means])
 
 
 def pack(texts: Texts, index: Tensor | None = None) -> Packing:

@@ -1,4 +1,4 @@
-"""Nodes without text (Eq. 10): a short embedding each, widened to the PLM's space by their type's matrix."""
+"""Nodes without text (Eq. 9): a short embedding each, widened to the PLM's space by their type's matrix."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class TextlessNodes(nn.Module):
 
     def forward(self, node_type: NodeType, rows: Tensor) -> Tensor:
         projection = self.projections[self.projection[node_type]]
-        vectors: Tensor = projection(self.embeddings(node_type, rows))  # (n, d), Eq. 10
+        vectors: Tensor = projection(self.embeddings(node_type, rows))  # (n, d), Eq. 9
         return vectors
 
 

