@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from heterformer.errors import InputError
+from heterformer.files import new_folder, replace_file, replace_folder, settled, write_text
+from tests.networks import files
+
+
+class Killed(BaseException):
+    """As sudden as kill -9: nobody expects it."""
+
+
+def killed_at_rename(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """Die just before the given rename, counted from 1."""
+    calls: list[object] = []
+    rename = os.rename
+
+    def counted(source: Path, target: Path) -> None:
+        calls.append(source)
+        if len(calls) == number:
+            raise Killed
+        rename(source, target)
+
+    monkeypatch.setattr(os, "rename", counted)
+
+
+def die_writing(path: Path) -> None:
+    path.write_text("half")
+    raise Killed
+
+
+def replaced(folder: Path, content: str) -> None:
+    with replace_folder(folder) as partial:
+        (partial / "a").write_text(content)
+
+
+def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    write_text(path, "old")
+    with replace_file(path) as partial:
+        partial.write_text("half of the n")
+        assert path.read_text() == "old"
+        partial.write_text("new")
+    assert path.read_text() == "new"
+    assert files(tmp_path) == {"a.txt"}
+
+
+def test_a_file_stays_as_it_was_if_writing_fails(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    write_text(path, "old")
+    with pytest.raises(Killed), replace_file(path) as partial:
+        die_writing(partial)
+    assert path.read_text() == "old"
+    write_text(path, "new")  # and what the failure left is in nobody's way
+    assert files(tmp_path) == {"a.txt"}
+
+
+def test_a_folder_is_replaced_with_all_its_contents(tmp_path: Path) -> None:
+    folder = tmp_path / "deep" / "last"
+    replaced(folder, "old")
+    (folder / "more").write_text("of the old")
+    replaced(folder, "new")
+    assert (folder / "a").read_text() == "new"
+    assert files(folder.parent) == {"last", "last/a"}
+
+
+def test_a_folder_stays_as_it_was_if_writing_fails(tmp_path: Path) -> None:
+    folder = tmp_path / "last"
+    replaced(folder, "old")
+    with pytest.raises(Killed), replace_folder(folder) as partial:
+        die_writing(partial / "b")
+    assert (folder / "a").read_text() == "old"
+    replaced(folder, "new")
+    assert files(tmp_path) == {"last", "last/a"}
+
+
+@pytest.mark.parametrize("rename", [1, 2])
+def test_a_folder_survives_a_kill_at_any_rename(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rename: int
+) -> None:
+    folder = tmp_path / "last"
+    replaced(folder, "old")
+    with monkeypatch.context() as patched:
+        killed_at_rename(patched, rename)
+        with pytest.raises(Killed):
+            replaced(folder, "new")
+    assert (settled(folder) / "a").read_text() == "old"
+    replaced(folder, "newer")
+    assert (folder / "a").read_text() == "newer"
+    assert files(tmp_path) == {"last", "last/a"}
+
+
+def test_a_folder_survives_two_kills_between_the_renames(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "last"
+    replaced(folder, "old")
+    for _ in range(2):
+        with monkeypatch.context() as patched:
+            killed_at_rename(patched, 2 if folder.exists() else 3)  # the first of them undoes
+            with pytest.raises(Killed):
+                replaced(folder, "new")
+        assert not folder.exists()
+    assert (settled(folder) / "a").read_text() == "old"
+
+
+def test_an_old_folder_that_a_kill_left_beside_the_new_one_goes(tmp_path: Path) -> None:
+    (tmp_path / "last").mkdir()
+    (tmp_path / ".last.old").mkdir()
+    assert settled(tmp_path / "last") == tmp_path / "last"
+    assert files(tmp_path) == {"last"}
+
+
+def test_settling_what_never_was_does_nothing(tmp_path: Path) -> None:
+    assert not settled(tmp_path / "last").exists()
+    assert files(tmp_path) == set()
+
+
+def test_a_new_folder_appears_whole(tmp_path: Path) -> None:
+    out = tmp_path / "deep" / "network"
+    with new_folder(out) as partial:
+        (partial / "a").write_text("x")
+        assert not out.exists()
+    assert files(out.parent) == {"network", "network/a"}
+    umask = os.umask(0)
+    os.umask(umask)
+    assert out.stat().st_mode & 0o777 == 0o777 & ~umask
+
+
+def test_a_new_folder_leaves_nothing_behind_if_writing_fails(tmp_path: Path) -> None:
+    out = tmp_path / "network"
+    with pytest.raises(Killed), new_folder(out) as partial:
+        die_writing(partial / "a")
+    assert files(tmp_path) == set()
+
+
+def test_a_full_disk_is_told_in_one_sentence(tmp_path: Path) -> None:
+    out = tmp_path / "network"
+    with pytest.raises(InputError) as caught, new_folder(out):
+        raise OSError(28, "No space left on device")
+    sentence = "could not be written (No space left on device); nothing was left behind."
+    assert str(caught.value) == f"{out}: {sentence}"
+    assert files(tmp_path) == set()
+
+
+def test_a_new_folder_overwrites_nothing(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="exists already; remove it or choose another name"):
+        new_folder(tmp_path).__enter__()

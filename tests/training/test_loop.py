@@ -1,0 +1,407 @@
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import random
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+
+from heterformer import cli
+from heterformer.batches.batcher import Batcher
+from heterformer.batches.pairs import evaluation_key
+from heterformer.batches.visible import VisibleNetwork
+from heterformer.errors import InputError
+from heterformer.models import Heterformer
+from heterformer.models.inference import center_vectors
+from heterformer.network.store import Network
+from heterformer.tasks.evaluate import open_run
+from heterformer.training import loop
+from heterformer.training.loop import train
+from heterformer.training.optimizers import Optimizers
+from heterformer.training.options import TrainingOptions
+from heterformer.training.run import Run
+from tests.learning import (
+    start_process,
+    tiny_model,
+    tiny_network,
+    tiny_options,
+    tiny_reader,
+    tiny_tokens,
+    wait_for_lines,
+)
+
+MANY = 1e9  # minutes, or evaluations
+STEPS = 20  # with 16 pairs each this is two epochs and a bit
+
+
+def options(**changes: Any) -> TrainingOptions:
+    return tiny_options(tiny_reader(), **{"max_steps": STEPS, "patience": int(MANY)} | changes)
+
+
+def trained(path: Path, **changes: Any) -> Run:
+    return train(tiny_network(), path, options(**changes))
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A run that nothing has disturbed."""
+    return trained(tmp_path_factory.mktemp("whole") / "run")
+
+
+def tensors(run: Run, *files: str) -> dict[str, Tensor]:
+    return {f"{file}/{name}": value for file in files for name, value in load_file(run.path / file).items()}
+
+
+def without_seconds(values: Any) -> Any:
+    """All that does not depend on how fast the computer is."""
+    if isinstance(values, dict):
+        return {name: without_seconds(value) for name, value in values.items() if name != "seconds"}
+    return [without_seconds(value) for value in values] if isinstance(values, list) else values
+
+
+LAST = ("checkpoints/last/model.safetensors", "checkpoints/last/optimizer.safetensors")
+EVERYTHING = (*LAST, "checkpoints/best/model.safetensors", "model.safetensors")
+
+
+def assert_same_run(run: Run, other: Run, files: tuple[str, ...] = EVERYTHING) -> None:
+    """Equal to the last bit: weights, optimiser state, metrics, position and patience."""
+    one, two = tensors(run, *files), tensors(other, *files)
+    assert one.keys() == two.keys()
+    assert [name for name in one if not torch.equal(one[name], two[name])] == []
+    assert without_seconds(run.metrics()) == without_seconds(other.metrics())
+    states = [json.loads((r.last / "state.json").read_text()) for r in (run, other)]
+    assert without_seconds(states[0]) == without_seconds(states[1])
+
+
+def differ(run: Run, other: Run, file: str = LAST[0]) -> bool:
+    one, two = tensors(run, file), tensors(other, file)
+    return any(not torch.equal(one[name], two[name]) for name in one)
+
+
+def validations(run: Run) -> dict[int, float]:
+    return {line["step"]: line["validation"]["prec"] for line in run.metrics() if "validation" in line}
+
+
+# --- What a run does and leaves ---------------------------------------------------------------------------
+
+
+def test_every_step_is_in_the_metrics(whole: Run) -> None:
+    losses = {line["step"]: line["loss"] for line in whole.metrics() if "loss" in line}
+    assert list(losses) == list(range(1, STEPS + 1))
+    assert all(np.isfinite(list(losses.values())))
+    warmed = [line["warm_up"]["node_type"] for line in whole.metrics() if "warm_up" in line]
+    assert warmed == ["author", "venue"]
+
+
+def test_validates_once_an_epoch_and_at_the_end(whole: Run) -> None:
+    pairs = len(whole.split(tiny_network()).train)
+    epoch = pairs // 16 + (pairs % 16 > 1)
+    assert list(validations(whole)) == [*range(epoch, STEPS, epoch), STEPS]
+
+
+def test_validates_every_so_many_steps(tmp_path: Path) -> None:
+    assert list(validations(trained(tmp_path / "run", max_steps=5, evaluate_every=2))) == [2, 4, 5]
+
+
+def test_the_model_is_the_best_one(whole: Run) -> None:
+    best = load_file(whole.best / "model.safetensors")
+    found = Heterformer.from_pretrained(whole.path).state_dict()
+    assert found.keys() == best.keys()
+    assert all(torch.equal(found[name], best[name]) for name in best)
+
+
+def test_a_saved_model_gives_the_very_same_vectors(whole: Run) -> None:
+    trained_model = open_run(whole.path).model
+    loaded = Heterformer.from_pretrained(whole.path)
+    split = whole.split(tiny_network())
+    batcher = Batcher(VisibleNetwork.for_evaluation(tiny_network(), split), tiny_tokens())
+    rows, key = np.arange(tiny_network().schema.counts["paper"]), evaluation_key(0)
+    vectors = [center_vectors(m, batcher, "paper", rows, key) for m in (trained_model, loaded)]
+    assert torch.equal(*vectors)
+    authors = torch.arange(tiny_network().schema.counts["author"])
+    assert torch.equal(*(m.textless_vectors("author", authors) for m in (trained_model, loaded)))
+    assert not torch.equal(vectors[0], center_vectors(tiny_model(), batcher, "paper", rows, key))
+
+
+def test_the_model_card_says_what_was_trained(whole: Run) -> None:
+    card = (whole.path / "README.md").read_text()
+    figures = validations(whole)
+    best_step = max(figures, key=lambda step: (figures[step], -step))
+    assert card.startswith("---\nlibrary_name: heterformer\n")
+    assert '# Heterformer for the network "synthetic"' in card
+    assert f"Validation PREC {figures[best_step]:.4f} at step {best_step}, in batches of 100" in card
+    assert f"--max-steps {STEPS} is reached" in card
+    assert "| author | textless | 150 |" in card
+    assert f"| backbone | {tiny_reader()} |" in card
+
+
+def test_the_run_says_what_it_was_asked(whole: Run) -> None:
+    assert whole.options() == options()
+    assert whole.network().fingerprint == tiny_network().fingerprint
+
+
+def test_the_same_seed_gives_the_same_run(whole: Run, tmp_path: Path) -> None:
+    assert_same_run(trained(tmp_path / "again"), whole)
+    assert differ(trained(tmp_path / "other", seed=1), whole)
+
+
+def test_validation_does_not_disturb_training(tmp_path: Path) -> None:
+    often = trained(tmp_path / "often", evaluate_every=1, max_steps=6)
+    never = trained(tmp_path / "never", evaluate_every=1000, max_steps=6)
+    assert len(validations(often)) == 6
+    assert len(validations(never)) == 1
+    assert not differ(often, never)
+    assert not differ(often, never, LAST[1])
+
+
+@pytest.mark.parametrize("virtual_tokens", ["none", "text_rich"])
+def test_without_textless_neighbours_there_is_no_warm_up(tmp_path: Path, virtual_tokens: str) -> None:
+    run = trained(tmp_path / "run", virtual_tokens=virtual_tokens, max_steps=1)
+    assert not any("warm_up" in line for line in run.metrics())
+
+
+def test_the_gradient_is_clipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    norms: dict[float | None, list[float]] = {}
+    step = Optimizers.step
+
+    def recorded(self: Optimizers) -> None:
+        gradients = [p.grad.norm() for p in self.dense_parameters if p.grad is not None]
+        norms[limit].append(torch.stack(gradients).norm().item())
+        step(self)
+
+    monkeypatch.setattr(Optimizers, "step", recorded)
+    for limit in (None, 1e-3):
+        norms[limit] = []
+        trained(tmp_path / f"{limit}", max_grad_norm=limit, max_steps=3)
+    assert min(norms[None]) > 1e-2
+    assert norms[1e-3] == pytest.approx([1e-3] * 3, rel=1e-2)
+
+
+def test_false_negatives_are_masked_by_default_and_kept_on_request(tmp_path: Path) -> None:
+    mask, keep = (trained(tmp_path / v, false_negatives=v, max_steps=9) for v in ("mask", "keep"))
+    first = [next(line["loss"] for line in run.metrics() if "loss" in line) for run in (mask, keep)]
+    assert first[0] < first[1]  # fewer terms in the denominator
+
+
+def test_trains_in_mixed_precision(whole: Run, tmp_path: Path) -> None:
+    # In a process of its own: Accelerate settles the precision once per process.
+    asked = options(precision="bf16", max_steps=9)
+    process = start_process(tmp_path / "log", train_at, tiny_network().path, tmp_path / "run", asked)
+    process.join()
+    assert process.exitcode == 0, (tmp_path / "log").read_text()
+    run = Run(tmp_path / "run")
+    assert {tensor.dtype for tensor in tensors(run, *LAST).values()} == {torch.float32, torch.int64}
+    found, expected = ([m["loss"] for m in r.metrics() if "loss" in m][:9] for r in (run, whole))
+    assert found == pytest.approx(expected, rel=0.05)
+    assert found != expected
+
+
+def test_a_short_last_batch_and_many_epochs(tmp_path: Path) -> None:
+    run = trained(tmp_path / "run", batch_size=100, epochs=3, max_steps=None)
+    assert [line["epoch"] for line in run.metrics() if "loss" in line] == [0, 1, 1, 2, 2, 3]
+    assert "all 3 epochs are done" in (run.path / "README.md").read_text()
+
+
+def test_tensorboard_has_the_curves(tmp_path: Path) -> None:
+    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    run = trained(tmp_path / "run", max_steps=3, tensorboard=True)
+    events = accumulator.EventAccumulator(str(run.path / "tensorboard")).Reload()
+    assert [e.step for e in events.Scalars("loss")] == [1, 2, 3]
+    losses = [line["loss"] for line in run.metrics() if "loss" in line]
+    assert [e.value for e in events.Scalars("loss")] == pytest.approx(losses)
+    assert {"validation/prec", "validation/mrr", "warm_up/prec"} <= set(events.Tags()["scalars"])
+
+
+def test_tensorboard_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    with pytest.raises(InputError, match=r"--tensorboard needs its package: pip install"):
+        trained(tmp_path / "run", tensorboard=True)
+
+
+# --- Budgets ----------------------------------------------------------------------------------------------
+
+
+def test_more_steps_go_on_as_if_they_had_been_asked_at_once(whole: Run, tmp_path: Path) -> None:
+    for steps in (7, 8, STEPS):
+        run = trained(tmp_path / "run", max_steps=steps)
+        assert run.metrics()[-1]["step"] == steps
+    assert not differ(run, whole)
+    assert not differ(run, whole, LAST[1])
+    losses = [[line for line in r.metrics() if "loss" in line] for r in (run, whole)]
+    assert losses[0] == losses[1]
+    assert run.options().max_steps == STEPS
+
+
+def test_a_finished_run_has_nothing_to_do(
+    whole: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = trained(tmp_path / "run", max_steps=2)
+    before = {path: path.stat().st_mtime_ns for path in run.path.rglob("*") if path.suffix == ".safetensors"}
+    metrics = run.metrics()
+    capsys.readouterr()
+    trained(run.path, max_steps=2)
+    said = " ".join(capsys.readouterr().err.split())
+    assert said.endswith("--max-steps 2 is reached at step 2; nothing to do.")
+    assert run.metrics() == metrics
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+
+
+class Clock(SimpleNamespace):
+    """Every look at it takes a second."""
+
+    def __init__(self) -> None:
+        seconds = itertools.count()
+        super().__init__(monotonic=lambda: float(next(seconds)))
+
+
+def test_stops_when_the_minutes_are_over_and_goes_on_with_more(
+    whole: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "time", Clock())
+    steps = []
+    for minutes in (0.2, 0.4, MANY):
+        run = trained(tmp_path / "run", max_minutes=minutes)
+        steps.append(run.metrics()[-1]["step"])
+        state = json.loads((run.last / "state.json").read_text())
+        assert minutes == MANY or 60 * minutes <= state["position"]["seconds"] < 60 * minutes + 4
+    assert 0 < steps[0] < steps[1] < steps[2] == STEPS
+    assert steps[1] - steps[0] <= steps[0]  # the minutes of the first time count
+    assert not differ(run, whole)
+
+
+def test_saves_every_so_many_minutes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    saved: list[int] = []
+    save = Run.save_checkpoint
+
+    def recorded(run: Run, model: Any, optimizers: Any, position: Any, early: Any) -> None:
+        saved.append(position.step)
+        save(run, model, optimizers, position, early)
+
+    monkeypatch.setattr(Run, "save_checkpoint", recorded)
+    for minutes in (0.0, MANY):
+        saved.clear()
+        trained(tmp_path / str(minutes), checkpoint_minutes=minutes, max_steps=4)
+        assert sorted(set(saved)) == ([0, 1, 2, 3, 4] if minutes == 0 else [0, 4])
+
+
+def test_stops_when_patience_is_used_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    still = {"learning_rate": 1e-30, "new_learning_rate": 1e-30, "textless_learning_rate": 1e-30}
+    run = trained(tmp_path / "run", evaluate_every=2, patience=3, max_steps=None, weight_decay=0.0, **still)
+    assert list(validations(run)) == [2, 4, 6, 8]  # the first is the best, three are no better
+    assert "no better validation PREC in 3 evaluations" in (run.path / "README.md").read_text()
+    assert " at step 2" in " ".join(capsys.readouterr().err.split())
+
+
+# --- Kills ------------------------------------------------------------------------------------------------
+
+
+def train_at(network: Path, path: Path, options: TrainingOptions) -> None:
+    train(Network.open(network), path, options)
+
+
+def test_a_killed_run_ends_as_if_nobody_had_killed_it(whole: Run, tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    generator = random.Random(1)
+    steps = sorted(generator.sample(range(1, STEPS - 2), 3))
+    for lines, minutes in zip(steps, (0.0, MANY, 0.0), strict=True):  # checkpoints at every step, or seldom
+        asked = options(checkpoint_minutes=minutes)
+        process = start_process(tmp_path / "log", train_at, tiny_network().path, path, asked)
+        wait_for_lines(path / "metrics.jsonl", 2 + lines, process)  # two lines are of the warm-up
+        process.kill()
+        process.join()
+        assert process.exitcode == -signal.SIGKILL
+    assert not (path / "README.md").exists()
+    assert_same_run(trained(path), whole)
+
+
+class Killed(BaseException):
+    """As sudden as kill -9: nothing but what is on the disk remains."""
+
+
+def dying_at_rename(number: int, rename: Callable[..., None]) -> Callable[..., None]:
+    calls = itertools.count(1)
+
+    def counted(*paths: Any) -> None:
+        if next(calls) == number:
+            raise Killed
+        rename(*paths)
+
+    return counted
+
+
+def test_a_run_that_dies_at_one_rename_after_the_other(tmp_path: Path) -> None:
+    """The n-th attempt dies at its n-th rename or replacement of a file, wherever that is."""
+    changes = {"max_steps": 4, "evaluate_every": 3, "checkpoint_minutes": 0.0}
+    for attempt in itertools.count(1):
+        with pytest.MonkeyPatch.context() as patched:
+            dying = dying_at_rename(attempt, os.rename)
+            patched.setattr(os, "rename", dying)
+            patched.setattr(os, "replace", dying)
+            try:
+                run = trained(tmp_path / "run", **changes)
+                break
+            except Killed:
+                assert attempt < 60
+    assert attempt > 8
+    assert_same_run(run, trained(tmp_path / "whole" / "run", **changes))
+    assert (run.path / "README.md").read_text() == (tmp_path / "whole" / "run" / "README.md").read_text()
+
+
+def test_a_run_killed_while_its_model_is_written_writes_it_the_next_time(
+    whole: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: Any) -> None:
+        raise Killed
+
+    for writer in ("save_pretrained", "write_model_card"):
+        with monkeypatch.context() as patched:
+            patched.setattr(Heterformer if writer == "save_pretrained" else loop, writer, killed)
+            with pytest.raises(Killed):
+                trained(tmp_path / "run")
+    run = trained(tmp_path / "run")
+    assert_same_run(run, whole)
+    assert (run.path / "README.md").read_text() == (whole.path / "README.md").read_text()
+
+
+@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_saves_and_says_how_to_go_on(whole: Run, tmp_path: Path, signal_number: int) -> None:
+    path, log = tmp_path / "run", tmp_path / "log"
+    flags = {"max_steps": STEPS, "backbone": tiny_reader(), "checkpoint_minutes": MANY, **FLAGS}
+    words = [word for name, value in flags.items() for word in (f"--{name.replace('_', '-')}", str(value))]
+    arguments = ["train", str(tiny_network().path), str(path), *words]
+    process = start_process(log, cli.main, arguments)
+    wait_for_lines(path / "metrics.jsonl", 5, process)
+    os.kill(process.pid, signal_number)
+    process.join()
+    said = " ".join(log.read_text().split())
+    step = Run(path).metrics()[-1]["step"]
+    assert process.exitcode == 130
+    assert f"saved at step {step}; the same command goes on. interrupted" in said
+    assert "Traceback" not in said
+    assert json.loads((Run(path).last / "state.json").read_text())["position"]["step"] == step
+    cli.main(arguments)
+    assert_same_run(Run(path), whole)
+
+
+FLAGS = {
+    "textless_dim": 8,
+    "warm_up_epochs": 2,
+    "warm_up_batch_size": 128,
+    "batch_size": 16,
+    "learning_rate": 1e-3,
+    "new_learning_rate": 1e-3,
+    "textless_learning_rate": 1e-2,
+    "device": "cpu",
+    "patience": int(MANY),
+}

@@ -1,0 +1,219 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, fields, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from heterformer import cli
+from heterformer.errors import InputError
+from heterformer.network.split import SplitOptions
+from heterformer.network.store import Network
+from heterformer.training import loop
+from heterformer.training.options import (
+    BUDGET,
+    PRESETS,
+    ModelOptions,
+    TrainingOptions,
+    WarmUpOptions,
+    changed_options,
+    with_config,
+)
+
+Parse = Callable[..., TrainingOptions]
+
+
+@pytest.fixture
+def parse(monkeypatch: pytest.MonkeyPatch) -> Parse:
+    """What ``heterformer train NET RUN`` with some more words would train with."""
+    given: list[TrainingOptions] = []
+    monkeypatch.setattr(loop, "train", lambda network, run, options: given.append(options))
+    monkeypatch.setattr(Network, "open", lambda path: path)
+
+    def parsed(*words: object) -> TrainingOptions:
+        cli.main(["train", "net", "run", *map(str, words)])
+        return given.pop()
+
+    return parsed
+
+
+def written(path: Path, **values: Any) -> Path:
+    path.write_text(yaml.safe_dump(values))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("batch_size", 1, "--batch-size is 1, expected more than 1."),
+        ("epochs", 0, "--epochs is 0, expected more than 0."),
+        ("max_steps", 0, "--max-steps is 0, expected more than 0."),
+        ("max_minutes", -0.5, "--max-minutes is -0.5, expected more than 0."),
+        ("patience", 0, "--patience is 0, expected more than 0."),
+        ("evaluate_every", 0, "--evaluate-every is 0, expected more than 0."),
+        ("validation_pairs", 0, "--validation-pairs is 0, expected more than 0."),
+        ("learning_rate", 0.0, "--learning-rate is 0.0, expected more than 0."),
+        ("new_learning_rate", -1.0, "--new-learning-rate is -1.0, expected more than 0."),
+        ("textless_learning_rate", 0.0, "--textless-learning-rate is 0.0, expected more than 0."),
+        ("adam_epsilon", 0.0, "--adam-epsilon is 0.0, expected more than 0."),
+        ("max_grad_norm", 0.0, "--max-grad-norm is 0.0, expected more than 0."),
+    ],
+)
+def test_a_value_out_of_range_is_named(option: str, value: float, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        TrainingOptions(**{option: value})
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("option", ["epochs", "batch_size", "patience", "learning_rate"])
+def test_a_warm_up_of_nothing_is_refused(option: str) -> None:
+    with pytest.raises(InputError, match=f"--warm-up-{option.replace('_', '-')} is 0, expected more than 0"):
+        WarmUpOptions(**{f"warm_up_{option}": 0})
+
+
+def test_without_words_the_defaults(parse: Parse) -> None:
+    assert parse() == TrainingOptions()
+
+
+def test_the_paper_is_one_word_away(parse: Parse) -> None:
+    found = asdict(parse("--preset", "paper"))
+    flat = {**found, **found["model"], **found["warm_up"]}
+    assert {name: flat[name] for name in PRESETS["paper"]} == PRESETS["paper"]
+    assert flat["backbone"] == "bert-base-uncased"
+    assert flat["false_negatives"] == "keep"
+
+
+def test_a_configuration_overrides_a_preset(parse: Parse, tmp_path: Path) -> None:
+    config = written(tmp_path / "my.yaml", batch_size=7, backbone="here", sparse_tokens=True)
+    found = parse("--preset", "paper", "--config", config)
+    assert (found.batch_size, found.model.backbone, found.sparse_tokens) == (7, "here", True)
+    assert found.false_negatives == "keep"
+
+
+def test_flags_override_both_wherever_they_stand(parse: Parse, tmp_path: Path) -> None:
+    config = written(tmp_path / "my.yaml", batch_size=7, sparse_tokens=True)
+    flags = ("--no-sparse-tokens", "--patience", 5)
+    found = parse("--batch-size", 9, "--preset", "paper", *flags, "--config", config)
+    assert (found.batch_size, found.sparse_tokens, found.patience) == (9, False, 5)
+    assert found.learning_rate == PRESETS["paper"]["learning_rate"]
+
+
+def test_a_configuration_may_write_names_either_way_and_nest_or_not(parse: Parse, tmp_path: Path) -> None:
+    flat = written(tmp_path / "flat.yaml", **{"textless-dim": 3, "warm_up": False, "split": {"seed": 4}})
+    nested = written(
+        tmp_path / "nested.yaml", model={"textless_dim": 3}, warm_up={"warm_up": False}, split={"seed": 4}
+    )
+    expected = TrainingOptions(
+        ModelOptions(textless_dim=3), SplitOptions(seed=4), WarmUpOptions(warm_up=False)
+    )
+    assert parse("--config", flat) == parse("--config", nested) == expected
+
+
+def test_small_numbers_as_people_write_them(parse: Parse, tmp_path: Path) -> None:
+    (tmp_path / "my.yaml").write_text("learning_rate: 1e-5\nmax_minutes: null\n")  # YAML reads 1e-5 as text
+    found = parse("--config", tmp_path / "my.yaml")
+    assert (found.learning_rate, found.max_minutes) == (1e-5, None)
+
+
+def test_no_mixed_precision_as_yaml_reads_it(parse: Parse, tmp_path: Path) -> None:
+    (tmp_path / "my.yaml").write_text("precision: no\n")  # YAML reads no as false
+    assert parse("--config", tmp_path / "my.yaml").precision == "no"
+
+
+def test_a_runs_own_configuration_gives_its_options(parse: Parse, tmp_path: Path) -> None:
+    options = TrainingOptions(
+        ModelOptions(backbone="some where", virtual_tokens="textless", heterogeneous_projection=False),
+        SplitOptions(by="time", train=0.5, seed=3),
+        WarmUpOptions(warm_up=False, warm_up_learning_rate=0.5),
+        max_steps=12,
+        learning_rate=3e-7,
+        max_grad_norm=1.5,
+        sparse_tokens=False,
+        precision="bf16",
+        tensorboard=True,
+    )
+    config = written(tmp_path / "config.yaml", network="/n", fingerprint="f", options=options.to_dict())
+    assert parse("--config", config) == options
+
+
+def test_an_option_that_does_not_exist(tmp_path: Path) -> None:
+    config = written(tmp_path / "my.yaml", learning_rat=1)
+    with pytest.raises(InputError) as caught:
+        with_config(["train", "net", "run", "--config", str(config)])
+    hint = "(did you mean 'learning_rate'?); 'heterformer train --help' lists them."
+    assert str(caught.value) == f"{config}: no option 'learning_rat' {hint}"
+
+
+def test_an_option_unlike_any_other_gets_no_guess(tmp_path: Path) -> None:
+    config = written(tmp_path / "my.yaml", xyzzy=1)
+    with pytest.raises(InputError, match="no option 'xyzzy'; 'heterformer train --help' lists them"):
+        with_config(["train", "net", "run", "--config", str(config)])
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "cannot be read"),
+        (b"a: [", "cannot be read"),
+        (b"\xff\xfe\xff", "cannot be read"),
+        (b"- 1\n", "expected a mapping"),
+        (b"", "expected a mapping"),
+    ],
+)
+def test_a_configuration_that_is_none(tmp_path: Path, content: bytes | None, message: str) -> None:
+    path = tmp_path / "my.yaml"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(InputError, match=message) as caught:
+        with_config(["train", "net", "run", "--config", str(path)])
+    assert str(caught.value).startswith(f"{path}: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_an_unknown_preset_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        with_config(["train", "net", "run", "--preset", "rock"])
+    assert caught.value.code == 2
+    assert "'rock'" in capsys.readouterr().err
+
+
+def test_other_commands_are_left_alone() -> None:
+    words = ["describe", "net", "--config", "nowhere.yaml"]
+    assert with_config(words) == words
+    assert with_config(["train", "--config", "nowhere.yaml", "--help"])[-1] == "--help"
+    assert with_config([]) == []
+
+
+def test_options_survive_a_dictionary() -> None:
+    options = TrainingOptions(ModelOptions(textless_dim=3), SplitOptions(seed=9), max_steps=3)
+    assert TrainingOptions.from_dict(yaml.safe_load(yaml.safe_dump(options.to_dict()))) == options
+
+
+def test_changed_options_are_named_by_their_flags() -> None:
+    before = TrainingOptions()
+    now = TrainingOptions(
+        ModelOptions(backbone="x"), SplitOptions(seed=1), WarmUpOptions(warm_up_epochs=2), batch_size=9
+    )
+    assert set(changed_options(before, now)) == {
+        "--batch-size",
+        "--backbone",
+        "--split.seed",
+        "--warm-up-epochs",
+    }
+    assert changed_options(before, before) == []
+
+
+def test_what_is_not_budget_decides_the_result() -> None:
+    values: dict[str, Any] = {"false_negatives": "keep", "precision": "bf16", "device": "cpu"}
+    before = TrainingOptions()
+    for option in fields(TrainingOptions):
+        if option.name in ("model", "split", "warm_up"):
+            continue
+        old = getattr(before, option.name)
+        value = values.get(option.name, not old if isinstance(old, bool) else (old or 1) * 2)
+        named = changed_options(before, replace(before, **{option.name: value}))
+        expected = [] if option.name in BUDGET else [f"--{option.name.replace('_', '-')}"]
+        assert named == expected
