@@ -42,7 +42,7 @@ def test_equals_attention_text_by_text(virtual: int) -> None:
 @pytest.mark.parametrize("dropout", [0.0, 0.4])
 def test_gradients(virtual: int, dropout: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attention, "CHUNK", 60)  # several chunks per block
-    packing = packing_of(3, 1, 3, 3, 2, 7)  # weights of texts up to twice the head size, 6, are kept
+    packing = packing_of(3, 1, 3, 3, 2, 7)  # weights of texts up to the head size, 3, are kept
     qkv, extra = inputs(packing, virtual)
 
     def function(*tensors: torch.Tensor) -> torch.Tensor:

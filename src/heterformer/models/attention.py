@@ -62,13 +62,13 @@ class BlockAttention(torch.autograd.Function):
         saved: list[Tensor | None] = []
         for block in _chunks(blocks, qkv.shape[1]):
             q, kv = _queries_keys_values(qkv, virtual, block, heads)
-            weights = torch.softmax(torch.bmm(q, kv[0].mT), -1)  # (nH, L, L + V), Eq. 2
+            weights = _weights(q, kv[0])  # (nH, L, L + V)
             keep = keep_mask(weights, dropout) if dropout else None
             mixture = torch.bmm(weights if keep is None else weights * keep, kv[1])  # (nH, L, d/H)
             mixture = mixture if keep is None else mixture.mul_(keep_scale(dropout))
             _join_heads(mixture, output[block.tokens], block.size)
             # Long texts' weights would take more memory than all else together; they are computed again.
-            saved += [q, kv, weights if block.length <= 2 * q.shape[-1] else None, keep]
+            saved += [q, kv, weights if block.length <= q.shape[-1] else None, keep]
         ctx.save_for_backward(output, *saved)
         ctx.blocks, ctx.heads, ctx.dropout = blocks, heads, dropout
         ctx.virtual = None if virtual is None else virtual.shape
@@ -85,7 +85,7 @@ class BlockAttention(torch.autograd.Function):
         for i, block in enumerate(_chunks(ctx.blocks, grad_qkv.shape[1])):
             q, kv, weights, keep = saved[4 * i : 4 * i + 4]
             g = _split_heads(grad[block.tokens], block.size, ctx.heads, 1)[0]  # (nH, L, d/H)
-            weights = torch.softmax(torch.bmm(q, kv[0].mT), -1) if weights is None else weights
+            weights = _weights(q, kv[0]) if weights is None else weights
             sums_of_block = _split_heads(sums[block.tokens], block.size, ctx.heads, 1)[0]  # (nH, L, 1)
             if keep is not None:
                 g = g * keep_scale(ctx.dropout)
@@ -107,6 +107,11 @@ def _chunks(blocks: list[Block], width: int) -> Iterator[Block]:
             n = min(step, size - i)
             text, token = texts.start + i, tokens.start + i * length
             yield Block(slice(text, text + n), slice(token, token + n * length), n, length)
+
+
+def _weights(q: Tensor, k: Tensor) -> Tensor:
+    """The softmax of Eq. 2, in the type of its inputs also where mixed precision would widen it."""
+    return torch.softmax(torch.bmm(q, k.mT), -1).to(q.dtype)
 
 
 def _split_heads(x: Tensor, texts: int, heads: int, parts: int) -> Tensor:

@@ -14,13 +14,13 @@ from heterformer.tasks.link_prediction import LinkPrediction
 def link_prediction_table(rows: Mapping[str, Sequence[LinkPrediction]], title: str) -> Table:
     """One row per name and part: in-batch PREC, MRR, NDCG beside the filtered full ranking."""
     some = next(iter(rows.values()))[0]
-    table = Table(title=title, title_justify="left")
+    in_batch = f"PREC, MRR, NDCG: among the keys of {some.batch_size} pairs"
+    full = f"full MRR, Hits: among all {some.full.candidates:,} candidates, other true keys left out"
+    table = Table(title=title, title_justify="left", caption=f"{in_batch}; {full}", caption_justify="left")
     table.add_column("")
     table.add_column("part")
-    for heading in ("PREC", "MRR", "NDCG"):
-        table.add_column(f"{heading}\n(of {some.batch_size})", justify="right")
-    for heading in ("MRR", "Hits@1", "Hits@10", "Hits@100"):
-        table.add_column(f"{heading}\n(of {some.full.candidates:,})", justify="right")
+    for heading in ("PREC", "MRR", "NDCG", "full MRR", "Hits@1", "@10", "@100"):
+        table.add_column(heading, justify="right")
     for name, results in rows.items():
         for result in results:
             figures = (*asdict(result.in_batch).values(), result.full.mrr, *result.full.hits.values())
