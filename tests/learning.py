@@ -103,7 +103,7 @@ def start_process(log: Path, function: Callable[..., Any], *arguments: Any) -> B
     """
     processes = multiprocessing.get_context("forkserver")
     processes.set_forkserver_preload(["heterformer.training.loop"])
-    process = processes.Process(target=_in_process, args=(log, function, *arguments))
+    process = processes.Process(target=_in_process, args=(log, function, *arguments), daemon=True)
     process.start()
     return process
 

@@ -41,17 +41,23 @@ def _center_vector(model: Heterformer, batch: Batch, i: int) -> Tensor:
     hidden = _embed(plm, tokens)  # H^(0), (max_tokens, d)
     for number, layer in enumerate(plm.encoder.layer):
         virtual = []
+        center = _state(model, hidden, mask)  # h^(l), (d,)
         if number > 0 and config.virtual_tokens in ("both", "text_rich"):
-            messages = [_project(model, r, h[0]) for r, h, _ in text_rich]
-            virtual.append(_aggregate(_aggregation(model, "text_rich", number), hidden[0], messages))
+            messages = [_project(model, r, _state(model, h, m)) for r, h, m in text_rich]
+            virtual.append(_aggregate(_aggregation(model, "text_rich", number), center, messages))
         if number > 0 and config.virtual_tokens in ("both", "textless"):
             messages = [_project(model, r, h) for r, h in textless]
-            virtual.append(_aggregate(_aggregation(model, "textless", number), hidden[0], messages))
+            virtual.append(_aggregate(_aggregation(model, "textless", number), center, messages))
         hidden = _asymmetric_layer(layer, hidden, mask, virtual)
         text_rich = [(r, _plain_layer(layer, h, m), m) for r, h, m in text_rich]
 
     vector = hidden[0] if config.readout == "cls" else hidden[mask].mean(0)
     return vector / vector.norm() if config.normalize else vector
+
+
+def _state(model: Heterformer, hidden: Tensor, mask: Tensor) -> Tensor:
+    """What stands for a text in the aggregation: H[CLS], or by option the mean over its tokens."""
+    return hidden[0] if model.config.neighbor_states == "cls" else hidden[mask].mean(0)
 
 
 def _padded_text(model: Heterformer, batch: Batch, u: int) -> tuple[Tensor, Tensor]:

@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -310,14 +311,32 @@ def train_at(network: Path, path: Path, options: TrainingOptions) -> None:
     train(Network.open(network), path, options)
 
 
+def waiting_at(lines: int, until: Path, function: Callable[..., None], *arguments: Any) -> None:
+    """In a process of its own: wait for a file when the metrics have so many lines, for a minute at most."""
+    log = Run.log
+
+    def logged(run: Run, **values: Any) -> None:
+        log(run, **values)
+        if len(run.metrics()) == lines:
+            for _ in range(6000):
+                if until.exists():
+                    break
+                time.sleep(0.01)
+
+    Run.log = logged  # type: ignore[method-assign]
+    function(*arguments)
+
+
 def test_a_killed_run_ends_as_if_nobody_had_killed_it(whole: Run, tmp_path: Path) -> None:
     path = tmp_path / "run"
     generator = random.Random(1)
     steps = sorted(generator.sample(range(1, STEPS - 2), 3))
-    for lines, minutes in zip(steps, (0.0, MANY, 0.0), strict=True):  # checkpoints at every step, or seldom
+    for step, minutes in zip(steps, (0.0, MANY, 0.0), strict=True):  # checkpoints at every step, or seldom
         asked = options(checkpoint_minutes=minutes)
-        process = start_process(tmp_path / "log", train_at, tiny_network().path, path, asked)
-        wait_for_lines(path / "metrics.jsonl", 2 + lines, process)  # two lines are of the warm-up
+        job = (train_at, tiny_network().path, path, asked)
+        lines = 2 + step  # two are of the warm-up
+        process = start_process(tmp_path / "log", waiting_at, lines, tmp_path / "never", *job)
+        wait_for_lines(path / "metrics.jsonl", lines, process)
         process.kill()
         process.join()
         assert process.exitcode == -signal.SIGKILL
@@ -380,9 +399,10 @@ def test_ctrl_c_saves_and_says_how_to_go_on(whole: Run, tmp_path: Path, signal_n
     flags = {"max_steps": STEPS, "backbone": tiny_reader(), "checkpoint_minutes": MANY, **FLAGS}
     words = [word for name, value in flags.items() for word in (f"--{name.replace('_', '-')}", str(value))]
     arguments = ["train", str(tiny_network().path), str(path), *words]
-    process = start_process(log, cli.main, arguments)
+    process = start_process(log, waiting_at, 5, tmp_path / "interrupted", cli.main, arguments)
     wait_for_lines(path / "metrics.jsonl", 5, process)
     os.kill(process.pid, signal_number)
+    (tmp_path / "interrupted").touch()
     process.join()
     said = " ".join(log.read_text().split())
     step = Run(path).metrics()[-1]["step"]

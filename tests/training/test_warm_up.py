@@ -202,6 +202,16 @@ def test_keeps_the_best_weights_it_met(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not torch.equal(met[2], met[4])
 
 
+def test_without_edges_to_spare_there_is_no_figure(monkeypatch: pytest.MonkeyPatch) -> None:
+    nothing = TextEdges(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+    monkeypatch.setattr(TextEdges, "divided", lambda self, rng: (self, nothing))
+    model = tiny_model()
+    before = weights(model)
+    results = warmed(model, replace(OPTIONS, warm_up_patience=1))
+    assert [(r.epochs, r.prec, r.untrained) for r in results] == [(3, None, None)] * 2
+    assert changed(before, model)
+
+
 def test_is_the_same_every_time() -> None:
     model, again, other = tiny_model(), tiny_model(), tiny_model()
     assert warmed(model, seed=1) == warmed(again, seed=1)

@@ -18,7 +18,7 @@ from heterformer.models.aggregation import Aggregation, EdgeProjection, EdgeProj
 from heterformer.models.backbone import embed, run_layer, without_pooler
 from heterformer.models.configuration import HeterformerConfig
 from heterformer.models.contract import NodeEncoder
-from heterformer.models.packing import pack
+from heterformer.models.packing import Packing, pack
 from heterformer.models.textless import TextlessNodes
 from heterformer.network.schema import EdgeType, NodeType
 
@@ -58,10 +58,19 @@ class Heterformer(NodeEncoder):
         states = []
         for layer in layers[:-2]:
             hidden = run_layer(layer, hidden, packing)  # (T, d)
-            states.append(hidden.index_select(0, packing.first))  # (U, d)
-        # Nobody reads a neighbour's last layer, and of the one before only [CLS].
-        states.append(run_layer(layers[-2], hidden, packing, first_only=True))  # (U, d)
+            states.append(self.state(hidden, packing))  # (U, d)
+        # Nobody reads a neighbour's last layer, and of the one before only what stands for the text.
+        if self.config.neighbor_states == "cls":
+            states.append(run_layer(layers[-2], hidden, packing, first_only=True))  # (U, d)
+        else:
+            states.append(self.state(run_layer(layers[-2], hidden, packing), packing))
         return torch.stack(states, 1)[packing.rank]
+
+    def state(self, hidden: Tensor, packing: Packing) -> Tensor:
+        """(U, d): what stands for each text in the aggregation, h = H[CLS] in the paper."""
+        if self.config.neighbor_states == "mean":
+            return packing.mean(hidden)
+        return hidden.index_select(0, packing.first)
 
     def forward(self, batch: Batch, states: Tensor) -> Tensor:
         """(B, d): Algorithm 1, for all centres of the batch at once."""
@@ -70,7 +79,7 @@ class Heterformer(NodeEncoder):
         hidden = embed(self.backbone, packing)  # H^(0), (T, d)
         layers = self.backbone.encoder.layer
         for depth, layer in enumerate(layers):
-            center = hidden.index_select(0, packing.first)  # h^(l) = H^(l)[CLS], (B, d)
+            center = self.state(hidden, packing)  # h^(l), (B, d)
             virtual = self.virtual_tokens(depth, center, neighborhoods)  # z^(l), (B, 2, d)
             first_only = depth == len(layers) - 1 and self.config.readout == "cls"
             hidden = run_layer(layer, hidden, packing, virtual, first_only)  # H^(l + 1), Eq. 4 and 5
