@@ -20,7 +20,7 @@ from heterformer.files import write_text
 from heterformer.network.build import build_network
 from heterformer.network.describe import describe as describe_network
 from heterformer.network.spec import NetworkSpec
-from heterformer.network.split import PARTS, Part, SplitOptions, make_split
+from heterformer.network.split import PARTS, SplitOptions, make_split
 from heterformer.network.store import Network
 from heterformer.progress import console, messages
 from heterformer.report import network_tables
@@ -103,7 +103,11 @@ def train(
     train_run(Network.open(network), run, options)
 
 
-def evaluate(run: RunFolder, parts: tuple[Part, ...] = ("validation", "test"), json: bool = False) -> None:
+def evaluate(
+    run: RunFolder,
+    parts: tuple[Literal["validation", "test"], ...] = ("validation", "test"),
+    json: bool = False,
+) -> None:
     """Link prediction of a run's held-out pairs: the paper's in-batch form and the full ranking.
 
     Args:

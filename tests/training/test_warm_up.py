@@ -115,7 +115,7 @@ def test_the_plm_reads_every_text_once(monkeypatch: pytest.MonkeyPatch, epochs: 
 
 def test_nodes_come_closer_to_their_texts(monkeypatch: pytest.MonkeyPatch) -> None:
     figures = iter(range(99))
-    monkeypatch.setattr(warming, "_precision", lambda *_: next(figures))  # the last epoch is the best
+    monkeypatch.setattr(warming, "_reciprocal_rank", lambda *_: next(figures))  # the last epoch is the best
     model = tiny_model()
     edges = text_edges(VisibleNetwork.whole(tiny_network()), tiny_tokens(), "author")
     rows, numbers = torch.from_numpy(edges.rows), torch.from_numpy(edges.texts)
@@ -182,7 +182,7 @@ def test_stops_when_patience_is_used_up() -> None:
     options = replace(OPTIONS, warm_up_epochs=30, warm_up_learning_rate=1e-30, warm_up_patience=2)
     results = warmed(tiny_model(), options)
     assert [r.epochs for r in results] == [3, 3]  # the first is the best, two are no better
-    assert [r.prec for r in results] == [r.untrained for r in results]
+    assert [r.mrr for r in results] == [r.untrained for r in results]
 
 
 def test_keeps_the_best_weights_it_met(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,10 +194,10 @@ def test_keeps_the_best_weights_it_met(monkeypatch: pytest.MonkeyPatch) -> None:
             met.append(textless.tables[0].weight.detach().clone())
         return next(figures)
 
-    monkeypatch.setattr(warming, "_precision", figure)
+    monkeypatch.setattr(warming, "_reciprocal_rank", figure)
     model = tiny_model()
     author, _ = warmed(model, replace(OPTIONS, warm_up_epochs=30, warm_up_patience=2))
-    assert (author.epochs, author.prec, author.untrained) == (4, 0.5, 0.1)
+    assert (author.epochs, author.mrr, author.untrained) == (4, 0.5, 0.1)
     assert torch.equal(model.textless.tables[0].weight, met[2])
     assert not torch.equal(met[2], met[4])
 
@@ -208,7 +208,7 @@ def test_without_edges_to_spare_there_is_no_figure(monkeypatch: pytest.MonkeyPat
     model = tiny_model()
     before = weights(model)
     results = warmed(model, replace(OPTIONS, warm_up_patience=1))
-    assert [(r.epochs, r.prec, r.untrained) for r in results] == [(3, None, None)] * 2
+    assert [(r.epochs, r.mrr, r.untrained) for r in results] == [(3, None, None)] * 2
     assert changed(before, model)
 
 
@@ -224,4 +224,4 @@ def test_is_the_same_every_time() -> None:
 def test_every_textless_type_gets_its_figures(options: dict[str, Any]) -> None:
     results = warmed(tiny_model(**options))
     assert [r.node_type for r in results] == ["author", "venue"]
-    assert all(0 <= figure <= 1 for r in results for figure in (r.prec, r.untrained))
+    assert all(0 <= figure <= 1 for r in results for figure in (r.mrr, r.untrained))

@@ -91,7 +91,7 @@ class Split:
     def open(cls, path: Path | str, network: Network) -> Split:
         """Read what ``save`` wrote (or a table of the same form that the user made)."""
         try:
-            frame = pl.read_parquet(path, columns=["part", "query", "key"])
+            frame = pl.read_parquet(path, columns=["part", "query", "key"], glob=False)
         except (OSError, pl.exceptions.PolarsError):
             expected = "expected a Parquet table with the columns part, query and key"
             raise InputError(f"{path}: not a split, {expected}.") from None

@@ -33,7 +33,7 @@ class WarmUpResult:
 
     node_type: NodeType
     epochs: int
-    prec: float | None  # of held-out edges: is the node's own text first among 100?
+    mrr: float | None  # of held-out edges: the mean reciprocal rank of the node's own text among 100
     untrained: float | None  # the same figure before the warm-up
 
 
@@ -100,7 +100,7 @@ def _warm_up_type(
 ) -> WarmUpResult:
     train, held_out = edges.divided(rng)
     optimizers = warm_up_optimizers(textless, node_type, options)
-    untrained = _precision(textless, node_type, held_out, vectors)
+    untrained = _reciprocal_rank(textless, node_type, held_out, vectors)
     early = EarlyStopping(options.warm_up_patience)
     parameters = textless.parameters_of(node_type)
     best = [p.detach().clone() for p in parameters]
@@ -108,9 +108,9 @@ def _warm_up_type(
         for epoch in range(options.warm_up_epochs):
             for rows, texts in warm_up_steps(train, options.warm_up_batch_size, rng):
                 warm_up_step(textless, node_type, rows, texts, vectors[texts], optimizers)
-            figure = _precision(textless, node_type, held_out, vectors)
+            figure = _reciprocal_rank(textless, node_type, held_out, vectors)
             bar.advance()
-            bar.describe(f"warming {node_type} nodes up, PREC {figure:.3f}")
+            bar.describe(f"warming {node_type} nodes up, MRR {figure:.3f}")
             if early.update(figure, epoch) or not len(held_out.rows):
                 best = [p.detach().clone() for p in parameters]
             elif early.should_stop:
@@ -171,11 +171,13 @@ def warm_up_loss(nodes: Tensor, texts: Tensor, rows: Tensor, numbers: Tensor) ->
 
 
 @torch.no_grad()
-def _precision(textless: TextlessNodes, node_type: NodeType, edges: TextEdges, vectors: Tensor) -> float:
+def _reciprocal_rank(
+    textless: TextlessNodes, node_type: NodeType, edges: TextEdges, vectors: Tensor
+) -> float:
     found = []
     for start in range(0, len(edges.rows), TEST_BATCH):
         rows = torch.from_numpy(edges.rows[start : start + TEST_BATCH])
         texts = vectors[torch.from_numpy(edges.texts[start : start + TEST_BATCH])]
         nodes = textless(node_type, rows.to(next(textless.parameters()).device)).cpu()
-        found.append(ranks(nodes @ texts.T, torch.arange(len(rows))) == 1)
-    return torch.cat(found).double().mean().item() if found else float("nan")
+        found.append(1 / ranks(nodes @ texts.T, torch.arange(len(rows))).double())
+    return torch.cat(found).mean().item() if found else float("nan")
