@@ -89,7 +89,7 @@ def each_text(
     ends = np.cumsum(lengths[order])
     found: Tensor | None = None
     start = 0
-    with torch.inference_mode():
+    with torch.no_grad():
         while start < len(order) or found is None:
             done = int(ends[start - 1]) if start else 0
             stop = max(start + 1, int(np.searchsorted(ends, done + TOKENS, side="right")))
@@ -109,7 +109,7 @@ class evaluating:  # noqa: N801 - reads as a statement
 
     def __init__(self, model: NodeEncoder) -> None:
         self.model = model
-        self._mode = torch.inference_mode()
+        self._mode = torch.no_grad()
 
     def __enter__(self) -> None:
         self._training = self.model.training
