@@ -29,7 +29,7 @@ from heterformer.training.loop import train
 from heterformer.training.options import ModelOptions, TrainingOptions
 
 FOLDER = Path("demo")
-PAPERS, STEPS = 2000, 90
+PAPERS, STEPS = 2000, 60
 MODELS = {"Heterformer": ModelOptions(), "text only": ModelOptions(virtual_tokens="none")}
 
 
