@@ -221,7 +221,7 @@ def test_tensorboard_has_the_curves(tmp_path: Path) -> None:
     assert [e.step for e in events.Scalars("loss")] == [1, 2, 3]
     losses = [line["loss"] for line in run.metrics() if "loss" in line]
     assert [e.value for e in events.Scalars("loss")] == pytest.approx(losses)
-    assert {"validation/prec", "validation/mrr", "warm_up/prec"} <= set(events.Tags()["scalars"])
+    assert {"validation/prec", "validation/mrr", "warm_up/mrr"} <= set(events.Tags()["scalars"])
 
 
 def test_tensorboard_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
