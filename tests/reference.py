@@ -57,7 +57,7 @@ def _center_vector(model: Heterformer, batch: Batch, i: int) -> Tensor:
 
 def _state(model: Heterformer, hidden: Tensor, mask: Tensor) -> Tensor:
     """What stands for a text in the aggregation: H[CLS], or by option the mean over its tokens."""
-    return hidden[0] if model.config.neighbor_states == "cls" else hidden[mask].mean(0)
+    return hidden[0] if model.config.neighbor_pooling == "cls" else hidden[mask].mean(0)
 
 
 def _padded_text(model: Heterformer, batch: Batch, u: int) -> tuple[Tensor, Tensor]:

@@ -28,7 +28,7 @@ ABLATIONS: list[dict[str, Any]] = [
     {"share_aggregation_kinds": True},
     {"share_aggregation_layers": True, "share_aggregation_kinds": True},
     {"readout": "mean"},
-    {"neighbor_states": "mean"},
+    {"neighbor_pooling": "mean"},
     {"normalize": True, "temperature": 0.05},
     {"aggregation_heads": 2, "textless_dim": 7},
     {"aggregation_init": "identity"},

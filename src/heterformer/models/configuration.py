@@ -73,7 +73,7 @@ class HeterformerConfig(NodeEncoderConfig):
     """Heads of the neighbour aggregation (the paper's chunks k); the backbone's number unless given."""
     aggregation_init: str = "identity"
     """``identity``: a virtual token starts as a weighted mean of states; ``random``: as the PLM did."""
-    neighbor_states: str = "cls"
+    neighbor_pooling: str = "cls"
     """What stands for a text in each layer: its [CLS] state (``cls``, the paper) or its tokens' ``mean``."""
     share_aggregation_layers: bool = False
     """One aggregation for all layers instead of one each."""
@@ -84,7 +84,7 @@ class HeterformerConfig(NodeEncoderConfig):
         super().check_options()
         _one_of(self, "virtual_tokens", VIRTUAL_TOKENS)
         _one_of(self, "aggregation_init", AGGREGATION_INITS)
-        _one_of(self, "neighbor_states", READOUTS)
+        _one_of(self, "neighbor_pooling", READOUTS)
         for name in ("heterogeneous_projection", "share_aggregation_layers", "share_aggregation_kinds"):
             _flag(self, name)
         if self.aggregation_heads is not None:

@@ -60,7 +60,7 @@ class Heterformer(NodeEncoder):
             hidden = run_layer(layer, hidden, packing)  # (T, d)
             states.append(self.state(hidden, packing))  # (U, d)
         # Nobody reads a neighbour's last layer, and of the one before only what stands for the text.
-        if self.config.neighbor_states == "cls":
+        if self.config.neighbor_pooling == "cls":
             states.append(run_layer(layers[-2], hidden, packing, first_only=True))  # (U, d)
         else:
             states.append(self.state(run_layer(layers[-2], hidden, packing), packing))
@@ -68,7 +68,7 @@ class Heterformer(NodeEncoder):
 
     def state(self, hidden: Tensor, packing: Packing) -> Tensor:
         """(U, d): what stands for each text in the aggregation, h = H[CLS] in the paper."""
-        if self.config.neighbor_states == "mean":
+        if self.config.neighbor_pooling == "mean":
             return packing.mean(hidden)
         return hidden.index_select(0, packing.first)
 

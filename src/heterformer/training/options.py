@@ -51,7 +51,7 @@ class ModelOptions:
     """Width of a textless node's own embedding."""
     aggregation_init: Literal["identity", "random"] = "identity"
     """Start of the neighbour aggregation: a weighted mean of neighbours, or random as the paper's."""
-    neighbor_states: Literal["cls", "mean"] = "cls"
+    neighbor_pooling: Literal["cls", "mean"] = "cls"
     """What a text gives to its neighbours in each layer: its [CLS] state (the paper) or its tokens' mean."""
     readout: Literal["cls", "mean"] = "cls"
     """A node's vector: the [CLS] state (the paper) or the mean over its tokens."""
