@@ -60,7 +60,7 @@ class World:
 
     def trained(self, name: str, network: Network, steps: int, tokens: str, warm_up: bool = True) -> OpenRun:
         options = TrainingOptions(
-            ModelOptions(self.reader, tokens, readout="mean", normalize=True, temperature=0.1),
+            ModelOptions(self.reader, tokens, readout="mean", normalize="yes", temperature=0.1),
             warm_up=WarmUpOptions(warm_up=warm_up, warm_up_batch_size=128),
             batch_size=64,
             learning_rate=2e-3,

@@ -200,6 +200,10 @@ class Network:
         values: dict[str, Any] = json.loads((self.path / DESCRIPTION).read_text(encoding="utf-8"))
         return values
 
+    def column(self, node_type: NodeType, name: str) -> pa.ChunkedArray:
+        """A stored column (``id``, ``text``) as Arrow, memory-mapped."""
+        return self._table(node_type).column(name)
+
     def _table(self, node_type: NodeType) -> pa.Table:
         if node_type not in self.schema.counts:
             known = ", ".join(map(repr, self.schema.node_types))

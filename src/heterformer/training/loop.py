@@ -46,7 +46,7 @@ DROPOUT = 3  # the purpose of dropout's random stream, beside those of batches
 
 def train(network: Network, path: Path | str, options: TrainingOptions | None = None) -> Run:
     """Train a new run, or go on with one that was stopped, until its budget or its patience is used up."""
-    options = options or TrainingOptions()
+    options = (options or TrainingOptions()).resolved()
     run = Run(path)
     if run.started:
         run.check(network, options)
@@ -97,9 +97,8 @@ class Trainer:
         if self.run.started:
             return Heterformer(HeterformerConfig.from_pretrained(self.run.path))
         torch.manual_seed(self.options.seed)
-        choices = asdict(self.options.model)
-        backbone = backbone_path(choices.pop("backbone"))
-        return Heterformer.from_backbone(backbone, self.network, **choices)
+        backbone = backbone_path(self.options.model.backbone)
+        return Heterformer.from_backbone(backbone, self.network, **self.options.model.config_values())
 
     def _tokenizer(self) -> Any:
         name = self.options.model.backbone
