@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from typing import NamedTuple
+from unicodedata import combining, normalize
 
 import polars as pl
 
@@ -15,6 +17,7 @@ from heterformer.network.store import Network
 CANDIDATES = 2000  # names that are compared with one that nobody has
 COMPARED = 200  # letters of a name that are compared
 LISTED = 5
+WORD = re.compile(r"\w+")
 
 
 class Node(NamedTuple):
@@ -60,17 +63,23 @@ def _rows(matches: pl.Series) -> list[int]:
 
 
 def close_names(network: Network, name: str, node_types: Sequence[NodeType], most: int = 3) -> list[str]:
-    """Names that resemble one that nobody has.
+    """Names that resemble one that nobody has, whatever the order of their words.
 
     Only names that share a word with it, or half a word, are compared: one wrong letter leaves the other
     half of its word as it is, and looking for pieces costs little even among millions of names.
     """
-    words = [word for word in name.split() if len(word) > 2] or [name]
+    words = [word for word in WORD.findall(name) if len(word) > 2]
     halves = [half for w in words for half in (w[: len(w) // 2], w[len(w) // 2 :]) if len(half) > 1]
     candidates: dict[str, str] = {}
     for node_type in node_types:
         names = network.name_series(node_type)
-        for pieces in (words, halves):
+        for pieces in filter(None, (words, halves)):
             shared = names.filter(names.str.contains_any(pieces, ascii_case_insensitive=True))
-            candidates |= {n[:COMPARED].lower(): n[:COMPARED] for n in shared.head(CANDIDATES).to_list()}
-    return [candidates[n] for n in get_close_matches(name[:COMPARED].lower(), candidates, n=most)]
+            candidates |= {_compared(n): n for n in shared.head(CANDIDATES).to_list()}
+    return [candidates[n][:COMPARED] for n in get_close_matches(_compared(name), candidates, n=most)]
+
+
+def _compared(name: str) -> str:
+    """The words of a name in order, without capitals and accents."""
+    letters = normalize("NFKD", name[:COMPARED].lower())
+    return " ".join(sorted(WORD.findall("".join(c for c in letters if not combining(c)))))
