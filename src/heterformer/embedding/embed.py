@@ -21,6 +21,7 @@ from transformers import AutoTokenizer
 from heterformer.batches.batcher import Batcher
 from heterformer.batches.stable import StableSample
 from heterformer.batches.visible import VisibleNetwork
+from heterformer.embedding import row_file
 from heterformer.embedding.options import EmbedOptions
 from heterformer.embedding.row_file import RowFile, kept_array
 from heterformer.embedding.signatures import Signatures
@@ -167,7 +168,8 @@ class Embedding:
         options = asdict(replace(self.options, types=self.types))
         options["types"] = list(self.types)
         old = self.since.digest if self.since else None
-        return self._settings | {"network": self.network.fingerprint, "options": options, "since": old}
+        work = {"part": row_file.PART, "since": old}
+        return self._settings | {"network": self.network.fingerprint, "options": options} | work
 
     @property
     def layout(self) -> Layout:

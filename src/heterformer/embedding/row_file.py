@@ -13,6 +13,8 @@ from numpy.typing import DTypeLike, NDArray
 from heterformer.batches.sampling import Ints
 from heterformer.files import replace_file
 
+PART = 4096  # rows that are written at once
+
 
 def kept_array(path: Path, make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
     """The array stored at ``path``; made and stored the first time."""
@@ -31,9 +33,9 @@ class RowFile:
     """
 
     def __init__(
-        self, path: Path, count: int, shape: tuple[int, ...], dtype: DTypeLike, part: int = 4096
+        self, path: Path, count: int, shape: tuple[int, ...], dtype: DTypeLike, part: int | None = None
     ) -> None:
-        self.path, self.count, self.part = path, count, part
+        self.path, self.count, self.part = path, count, part or PART
         self.shape, self.dtype = shape, np.dtype(dtype)
         self._done = path.with_suffix(".done")
         if not path.exists():

@@ -144,6 +144,8 @@ class Vectors:
                     )
             metadata = json.loads((file.schema_arrow.metadata or {}).get(KEY, b"{}"))
             types = file.read(["type"]).column("type").unique().to_pylist()
+        except InputError:
+            raise
         except (OSError, ValueError, KeyError, pa.ArrowInvalid):
             raise InputError(
                 f"{path}: holds no vectors, expected what 'heterformer embed' wrote or a Parquet table "
