@@ -194,7 +194,8 @@ def test_options_survive_a_dictionary() -> None:
 
 def test_what_is_left_to_the_backbone() -> None:
     own = ModelOptions().resolved()
-    assert (own.neighbor_pooling, own.readout, own.normalize, own.temperature) == ("mean", "mean", "yes", 0.05)
+    chosen = (own.neighbor_pooling, own.readout, own.normalize, own.temperature)
+    assert chosen == ("mean", "mean", "yes", 0.05)
     papers = ModelOptions(backbone="bert-base-uncased").resolved()
     chosen = (papers.neighbor_pooling, papers.readout, papers.normalize, papers.temperature)
     assert chosen == ("cls", "cls", "no", 1.0)

@@ -32,6 +32,7 @@ from heterformer.network.store import Network
 from heterformer.network.tokens import open_tokens
 from heterformer.progress import Bar, messages, progress_bar
 from heterformer.training.early_stopping import EarlyStopping
+from heterformer.training.known_nodes import KnownNodes
 from heterformer.training.losses import link_prediction_loss
 from heterformer.training.model_card import write_model_card
 from heterformer.training.optimizers import Optimizers
@@ -124,6 +125,7 @@ class Trainer:
         self.run.rewind_metrics(-1)
         self.model.config.save_pretrained(self.run.path)
         self.tokenizer.save_pretrained(self.run.path)
+        KnownNodes.of(self.batches.batcher.visible, self.validation.tokens).save(self.run.path)
         if self.options.warm_up.warm_up and self.options.model.virtual_tokens in ("both", "textless"):
             visible, tokens = self.batches.batcher.visible, self.validation.tokens
             for result in warm_up(self.model, visible, tokens, self.options.warm_up, self.options.seed):
