@@ -12,24 +12,25 @@ from tests.networks import Facts, few, networks, tokenizer
 
 
 @few
-@given(networks(), st.data())
-def test_a_nodes_text_with_its_neighbours_is_a_batch_of_that_node(facts: Facts, data: st.DataObject) -> None:
+@given(networks())
+def test_a_nodes_text_with_its_neighbours_is_a_batch_of_that_node(facts: Facts) -> None:
     with decoder(facts) as read:
-        node_type = data.draw(st.sampled_from(sorted(facts.texts)))
-        row = data.draw(st.integers(0, len(facts.ids[node_type]) - 1))
-        node = (node_type, facts.ids[node_type][row])
-        around: dict[EdgeType, list[int]] = {}
-        for edge_type, name in facts.around(node):
-            around.setdefault(edge_type, []).append(facts.ids[edge_type.neighbor].index(name))
-        words = tokenizer()(facts.texts[node_type][row])["input_ids"]
-        batch = query_batch(read.network.schema, read.tokens, words, around)
-        (center,) = read.centers(batch)
-        assert center.node == node
-        assert len(center.neighbors) == len(set(center.neighbors))
-        assert set(center.neighbors) == {(e, (e.neighbor, name)) for e, name in facts.around(node)}
-        assert batch.centers.tolist() == [batch.neighbor_texts]
-        texts = read.texts(batch)[: batch.neighbor_texts]
-        assert len(texts) == len(set(texts))
+        for node_type, texts in facts.texts.items():
+            for name, text in zip(facts.ids[node_type], texts, strict=True):
+                around: dict[EdgeType, list[int]] = {}
+                for edge_type, other in facts.around((node_type, name)):
+                    (row,) = read.network.rows(edge_type.neighbor, [other])
+                    around.setdefault(edge_type, []).append(int(row))
+                words = tokenizer()(text)["input_ids"]
+                batch = query_batch(read.network.schema, read.tokens, words, around)
+                (center,) = read.centers(batch)
+                assert center.node == (node_type, name)
+                assert len(center.neighbors) == len(set(center.neighbors))
+                expected = {(e, (e.neighbor, other)) for e, other in facts.around(center.node)}
+                assert set(center.neighbors) == expected
+                assert batch.centers.tolist() == [batch.neighbor_texts]
+                neighbors = read.texts(batch)[: batch.neighbor_texts]
+                assert len(neighbors) == len(set(neighbors))
 
 
 @few

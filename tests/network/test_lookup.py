@@ -21,8 +21,18 @@ def network() -> Network:
         "title": ["Byzantine Generals", "", "A life", "byzantine generals", "Twice"],
     }
     authors = {
-        "id": ["a1", "a2", "a3", "a4", "a5", "a6", "a7", "x"],
-        "name": ["Jane Doe", "Émile Zola", "John Smith", "John Smith", "JOHN SMITH", None, "", "Twice"],
+        "id": ["a1", "a2", "a3", "a4", "a5", "a6", "a7", "x", "a9"],
+        "name": [
+            "Jane Doe",
+            "Émile Zola",
+            "John Smith",
+            "John Smith",
+            "JOHN SMITH",
+            None,
+            "",
+            "Twice",
+            "Aristotle",
+        ],
     }
     same = {"from": "paper", "to": "paper", "columns": ["a", "b"]}
     return Network.from_frames(
@@ -99,6 +109,7 @@ def test_an_id_of_several_types() -> None:
         ("Jane Do", "'Jane Doe'"),
         ("Jnae Doe", "'Jane Doe'"),
         ("Doe, Jane", "'Jane Doe'"),
+        ("aristotel", "'Aristotle'"),
         ("Byzantine General", "'Byzantine Generals'"),
         ("emile zola", "'Émile Zola'"),
     ],

@@ -43,7 +43,7 @@ class ExactIndex:
 
     def search(self, queries: Queries, k: int, without: Rows = NONE) -> list[Found]:
         queries, without = np.asarray(queries, dtype=np.float32), np.sort(without)
-        best = [_Best(self.matrix, query, k) for query in queries]
+        best = [Best(self.matrix, query, k) for query in queries]
         for start in range(0, len(self.matrix), BLOCK):
             block = np.asarray(self.matrix[start : start + BLOCK], dtype=np.float32)  # (b, d)
             scores = queries @ block.T  # (Q, b)
@@ -54,7 +54,7 @@ class ExactIndex:
         return [one.found for one in best]
 
 
-class _Best:
+class Best:
     """The best rows met so far, for one query."""
 
     def __init__(self, matrix: Matrix, query: NDArray[np.float32], k: int) -> None:
