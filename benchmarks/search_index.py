@@ -6,7 +6,10 @@ are drawn alike and are not among the vectors. Exact and approximate queries are
 each that reads the files into the system's cache; medians are taken. At the end each is asked once more with
 its files out of that cache, as a search is that is the first in a while.
 
-    python benchmarks/search_index.py [--nodes 200000 500000] [--queries 50] [--top 10]
+With ``--lancedb`` (pip install lancedb) its index of the same kind is measured too: as many lists, 8 bits per
+number, proposals decided by the vectors themselves, and as many lists looked into as ours.
+
+    python benchmarks/search_index.py [--nodes 200000 500000] [--queries 50] [--top 10] [--lancedb]
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import os
 import statistics
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heterformer.embedding.approximate import ApproximateIndex, Sample, build_index
-from heterformer.embedding.index import ExactIndex, Index
+from heterformer.embedding.index import ExactIndex, Found, Index
 
 WIDTH, DIMENSIONS, FIELDS, PER_TOPIC = 384, 48, 200, 40
 CHUNK = 50_000
@@ -73,7 +77,55 @@ def seconds(index: Index, query: NDArray[np.float32], top: int) -> tuple[float, 
     return time.perf_counter() - start, set(found.rows.tolist())
 
 
-def measure(folder: Path, nodes: int, queries: int, top: int) -> tuple[float, float, float]:
+class LanceIndex:
+    """The same kind of index in LanceDB, which keeps a copy of the vectors beside it."""
+
+    name = "lancedb"
+
+    def __init__(self, folder: Path, matrix: NDArray[Any], lists: int, probes: int) -> None:
+        import lancedb
+        import pyarrow as pa
+        from lancedb.index import IvfSq
+
+        schema = pa.schema([("row", pa.int64()), ("vector", pa.list_(pa.float32(), WIDTH))])
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            for start in range(0, len(matrix), CHUNK):
+                part = matrix[start : start + CHUNK]
+                vectors = pa.FixedSizeListArray.from_arrays(pa.array(part.reshape(-1)), WIDTH)
+                rows = pa.array(np.arange(start, start + len(part)))
+                yield pa.record_batch([rows, vectors], schema=schema)
+
+        reader = pa.RecordBatchReader.from_batches(schema, batches())
+        self.table = lancedb.connect(str(folder)).create_table("vectors", reader)
+        settings = IvfSq(distance_type="dot", num_partitions=lists, sample_rate=64, max_iterations=10)
+        self.table.create_index("vector", config=settings)
+        self.probes = probes
+
+    def search(self, queries: Any, k: int, without: Any = None) -> list[Found]:
+        found = self.table.search(queries[0]).distance_type("dot").nprobes(self.probes).refine_factor(4)
+        rows = found.limit(k).select(["row", "_distance"]).to_arrow()
+        return [Found(rows["row"].to_numpy(), 1 - rows["_distance"].to_numpy())]
+
+
+def measure_lancedb(
+    folder: Path, matrix: NDArray[Any], ours: ApproximateIndex, asked: NDArray[np.float32], top: int
+) -> None:
+    start = time.perf_counter()
+    index = LanceIndex(folder / "lance", matrix, ours.lists.nlist, ours.lists.nprobe)
+    built = time.perf_counter() - start
+    seconds(index, asked[0], top)
+    taken, shares = [], []
+    for query in asked[1:]:
+        one, found = seconds(index, query, top)
+        taken.append(one)
+        shares.append(len(found & seconds(ExactIndex(matrix), query, top)[1]) / top)
+    size = sum(file.stat().st_size for file in (folder / "lance").rglob("*") if file.is_file()) / 1e6
+    print(f"          LanceDB: {statistics.median(taken):.4f} s per query, recall@{top} ", end="")
+    print(f"{statistics.mean(shares):.3f}, {size:,.0f} MB, built in {built:.0f} s")
+
+
+def measure(folder: Path, nodes: int, queries: int, top: int, lancedb: bool) -> tuple[float, float, float]:
     """Seconds of an exact and of an approximate query, and recall; the rest is printed."""
     world = Vectors(nodes)
     matrix, path = world.write(folder / "vectors.npy", nodes), folder / "vectors.faiss"
@@ -94,16 +146,18 @@ def measure(folder: Path, nodes: int, queries: int, top: int) -> tuple[float, fl
         fast.append(taken)
         shares.append(len(true & found) / len(true))
     a, b, recall = statistics.median(slow), statistics.median(fast), statistics.mean(shares)
-    sizes = [file.stat().st_size / 1e6 for file in (folder / "vectors.npy", path)]
+    print(f"{nodes:>9,} vectors, {matrix.nbytes / 1e6:,.0f} MB")
+    if lancedb:
+        measure_lancedb(folder, matrix, approximate, asked, top)
+    size = path.stat().st_size / 1e6
     del matrix, exact, approximate
     cold, _ = seconds(ExactIndex(mapped(forgotten(folder / "vectors.npy"))), asked[0], top)
     vectors = mapped(forgotten(folder / "vectors.npy"))
     cold_index, _ = seconds(ApproximateIndex.open(forgotten(path), vectors), asked[0], top)
-    print(f"{nodes:>9,} vectors, {sizes[0]:,.0f} MB")
     print(f"          exact: {a:.4f} s per query, {cold:.2f} s if files are not in the cache")
     print(f"          index: {b:.4f} s per query, {cold_index:.2f} s if files are not in the cache")
     print(f"          recall@{top} {recall:.3f} ({told:.3f} told when built)")
-    print(f"          {sizes[1]:,.0f} MB, built in {built:.0f} s, the time of {built / a:,.0f} exact queries")
+    print(f"          {size:,.0f} MB, built in {built:.0f} s, the time of {built / a:,.0f} exact queries")
     return a, b, recall
 
 
@@ -112,10 +166,13 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, nargs="+", default=[200_000, 500_000])
     parser.add_argument("--queries", type=int, default=50)
     parser.add_argument("--top", type=int, default=10)
+    parser.add_argument("--lancedb", action="store_true")
     arguments = parser.parse_args()
     for nodes in arguments.nodes:
         with tempfile.TemporaryDirectory() as folder:
-            exact, fast, recall = measure(Path(folder), nodes, arguments.queries, arguments.top)
+            exact, fast, recall = measure(
+                Path(folder), nodes, arguments.queries, arguments.top, arguments.lancedb
+            )
     ratio = f"{exact / fast:.0f} times faster than exact search"
     print(f"at {nodes:,} vectors the index is {ratio}, with a recall@{arguments.top} of {recall:.3f}")
 

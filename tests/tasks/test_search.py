@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from heterformer.network.lookup import Node
-from heterformer.network.schema import NodeType
+from heterformer.network.schema import NodeType, Schema
 from heterformer.tasks import search as search_module
-from heterformer.tasks.search import Query, Ranking, Searcher, Speaker
+from heterformer.tasks.search import Query, Ranking, Searcher, Speaker, node_type_named
 from tests.learning import tiny_network
 from tests.tasks.searching import tiny_run
 
@@ -145,3 +145,11 @@ def test_what_is_looked_for_unless_it_is_said() -> None:
     assert searcher().default_types(searcher().text("kernel")) == ("paper",)
     assert searcher().default_types(searcher().like(Node("paper", 0))) == ("paper",)
     assert searcher().default_types(searcher().like(Node("author", 0))) == ("paper",)
+
+
+def test_a_dash_may_stand_for_an_underscore_in_a_type() -> None:
+    schema = Schema(("a_post",), ("sub-reddit", "sub_reddit", "year_of_birth"), {}, (), "", {}, 8)
+    assert node_type_named(schema, "a-post") == "a_post"
+    assert node_type_named(schema, "year-of-birth") == node_type_named(schema, "year_of_birth")
+    assert node_type_named(schema, "sub-reddit") == "sub-reddit"
+    assert node_type_named(schema, "sub_reddit") == "sub_reddit"

@@ -119,6 +119,15 @@ def test_other_vectors(run: Run, embedding: Embedding, tmp_path: Path) -> None:
     assert not (run.path / "search").exists()
 
 
+@needs_faiss
+def test_a_parquet_table_of_vectors(run: Run, tmp_path: Path) -> None:
+    embed_run(run.path, tmp_path / "vectors.parquet")
+    store, own = opened(run, tmp_path / "vectors.parquet"), opened(run)
+    assert np.array_equal(store.matrix("author"), own.matrix("author"))
+    found = [s.index("author", "approximate").search(own.matrix("paper")[:1], 5) for s in (store, own)]
+    assert found[0][0].rows.tolist() == found[1][0].rows.tolist()
+
+
 def test_vectors_of_other_nodes(run: Run, tmp_path: Path) -> None:
     vectors = embed_run(run.path, tmp_path / "vectors")
     ids = vectors.ids("paper")

@@ -205,7 +205,7 @@ def search_run(path: Path | str, text: str, options: SearchOptions) -> Answer:
     _check_question(text, options)
     searcher = Searcher(path, options.vectors)
     network = searcher.network
-    types = tuple(_node_type(network.schema, t, "--type") for t in options.types)
+    types = tuple(node_type_named(network.schema, t, "--type") for t in options.types)
     node = _like(network, options) if options.like else None
     given = tuple(_given(network, words) for words in options.neighbors)
     query = searcher.text(text, given) if node is None else searcher.like(node)
@@ -228,7 +228,9 @@ def _check_question(text: str, options: SearchOptions) -> None:
 def _like(network: Network, options: SearchOptions) -> Node:
     schema = network.schema
     types = (
-        (_node_type(schema, options.like_type, "--like-type"),) if options.like_type else schema.node_types
+        (node_type_named(schema, options.like_type, "--like-type"),)
+        if options.like_type
+        else schema.node_types
     )
     return find_node(network, options.like, types)
 
@@ -237,10 +239,10 @@ def _given(network: Network, words: str) -> Node:
     name, equals, value = words.partition("=")
     if not equals:
         raise InputError(f"--with is {words!r}, expected TYPE=NAME, such as --with author='Jane Doe'.")
-    return find_node(network, value, [_node_type(network.schema, name)])
+    return find_node(network, value, [node_type_named(network.schema, name)])
 
 
-def _node_type(schema: Schema, name: str, flag: str = "") -> NodeType:
+def node_type_named(schema: Schema, name: str, flag: str = "") -> NodeType:
     """A node type by its name, in which '-' may stand for '_'."""
     known = {t.replace("_", "-"): t for t in schema.node_types} | {t: t for t in schema.node_types}
     if name in known:
