@@ -195,6 +195,15 @@ def test_false_negatives_are_masked_by_default_and_kept_on_request(tmp_path: Pat
     assert first[0] < first[1]  # fewer terms in the denominator
 
 
+def test_fresh_positives_are_the_same_ones_after_a_stop(whole: Run, tmp_path: Path) -> None:
+    fresh = trained(tmp_path / "fresh", positives="fresh")
+    assert differ(fresh, whole)
+    for steps in (9, 13, STEPS):  # in the second epoch and in the third
+        run = trained(tmp_path / "stopped", positives="fresh", max_steps=steps)
+    assert not differ(run, fresh)
+    assert not differ(run, fresh, LAST[1])
+
+
 def test_trains_in_mixed_precision(whole: Run, tmp_path: Path) -> None:
     # In a process of its own: Accelerate settles the precision once per process.
     asked = options(precision="bf16", max_steps=9)

@@ -84,6 +84,23 @@ def test_the_paper_is_one_word_away(parse: Parse) -> None:
     assert {name: flat[name] for name in PRESETS["paper"]} == PRESETS["paper"]
     assert flat["backbone"] == "bert-base-uncased"
     assert flat["false_negatives"] == "keep"
+    assert flat["positives"] == "fixed"
+
+
+def test_positives_are_fixed_unless_asked_for_fresh(parse: Parse) -> None:
+    assert parse().positives == "fixed"
+    assert parse("--positives", "fresh").positives == "fresh"
+
+
+def test_help_says_what_each_choice_is(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["train", "--help"])
+    shown = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    for option, sentence in {
+        "--positives {fixed,fresh}": "drawn anew from its visible targets each epoch",
+    }.items():
+        assert option in shown
+        assert sentence in shown
 
 
 def test_a_configuration_overrides_a_preset(parse: Parse, tmp_path: Path) -> None:
@@ -207,7 +224,12 @@ def test_changed_options_are_named_by_their_flags() -> None:
 
 
 def test_what_is_not_budget_decides_the_result() -> None:
-    values: dict[str, Any] = {"false_negatives": "keep", "precision": "bf16", "device": "cpu"}
+    values: dict[str, Any] = {
+        "positives": "fresh",
+        "false_negatives": "keep",
+        "precision": "bf16",
+        "device": "cpu",
+    }
     before = TrainingOptions()
     for option in fields(TrainingOptions):
         if option.name in ("model", "split", "warm_up"):

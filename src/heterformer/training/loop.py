@@ -75,7 +75,8 @@ class Trainer:
             self.split.train,
             options.batch_size,
             options.seed,
-            options.false_negatives == "mask",
+            false_negatives=options.false_negatives == "mask",
+            fresh=options.positives == "fresh",
         )
         self.validation = Batcher(VisibleNetwork.for_evaluation(network, self.split), tokens)
 

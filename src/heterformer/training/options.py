@@ -30,6 +30,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "weight_decay": 1e-3,
         "adam_epsilon": 1e-8,
         "patience": 3,
+        "positives": "fixed",
         "false_negatives": "keep",
         "sparse_tokens": False,
         "validation_pairs": 1_000_000_000,
@@ -114,6 +115,8 @@ class TrainingOptions:
     """Epsilon of Adam."""
     max_grad_norm: float | None = None
     """Clip the gradient of the dense parameters to this norm."""
+    positives: Literal["fixed", "fresh"] = "fixed"
+    """A query's key: the same all the time (the paper), or drawn anew from its visible targets each epoch."""
     false_negatives: Literal["mask", "keep"] = "mask"
     """Leave a query's other known neighbours out of its negatives, or keep them as the paper does."""
     sparse_tokens: bool = True
