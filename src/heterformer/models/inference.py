@@ -49,7 +49,7 @@ def _block_vectors(
     stored: StoredStates | None,
 ) -> Tensor:
     chunks = [rows[i : i + CENTERS] for i in range(0, len(rows), CENTERS)]
-    met = [_neighbor_numbers(batcher.nodes(node_type, chunk, key)) for chunk in chunks]
+    met = [neighbor_numbers(batcher.nodes(node_type, chunk, key)) for chunk in chunks]
     numbers = np.unique(np.concatenate([*met, np.empty(0, dtype=np.int64)]))
     vectors = []
     with evaluating(model):
@@ -59,7 +59,7 @@ def _block_vectors(
             states = torch.from_numpy(stored[numbers])
         for chunk in chunks:
             batch = batcher.nodes(node_type, chunk, key)
-            place = torch.from_numpy(np.searchsorted(numbers, _neighbor_numbers(batch)))
+            place = torch.from_numpy(np.searchsorted(numbers, neighbor_numbers(batch)))
             vectors.append(model(batch.to(model.device), states[place].to(model.device)).float().cpu())
     return torch.cat(vectors)
 
@@ -121,7 +121,8 @@ class evaluating:  # noqa: N801 - reads as a statement
         self.model.train(self._training)
 
 
-def _neighbor_numbers(batch: Batch) -> Ints:
+def neighbor_numbers(batch: Batch) -> Ints:
+    """The numbers of the texts whose states a batch needs, in the order in which it needs them."""
     assert batch.text_numbers is not None
     numbers: Ints = batch.text_numbers[: batch.neighbor_texts].numpy()
     return numbers
