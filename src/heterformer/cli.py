@@ -15,6 +15,7 @@ from tyro.conf import Positional, arg
 
 from heterformer import __version__
 from heterformer.datasets.synthetic import SyntheticOptions, write_synthetic
+from heterformer.embedding.options import EmbedOptions
 from heterformer.errors import InputError
 from heterformer.files import write_text
 from heterformer.network.build import build_network
@@ -129,11 +130,35 @@ def evaluate(
         console.print(link_prediction_table({run.name: results}, f"link prediction on {opened.network.name}"))
 
 
+def embed(
+    run: RunFolder,
+    out: OutFile,
+    options: Annotated[EmbedOptions, arg(name="")],
+    network: Path | None = None,
+    since: Path | None = None,
+) -> None:
+    """Write a vector for every node, keyed by your own ids. After an interruption the same command goes on.
+
+    Args:
+        run: A folder that 'heterformer train' wrote.
+        out: The Parquet file to write (id, type, vector), or a folder for NumPy arrays with lists of ids.
+        options: Which vectors to make.
+        network: Another network of the same types, with nodes that training did not see.
+        since: An earlier output: only nodes whose text or sampled neighbours changed are computed again.
+    """
+    _quiet_transformers()
+    from heterformer.embedding.embed import embed_run
+
+    vectors = embed_run(run, out, options, network=network, since=since)
+    console.print(Text(f"Wrote vectors of {', '.join(vectors.types)} nodes to {out}."), soft_wrap=True)
+
+
 COMMANDS: dict[str, Callable[..., Any]] = {
     "build": build,
     "describe": describe,
     "train": train,
     "evaluate": evaluate,
+    "embed": embed,
     "split": split,
     "synth": synth,
 }

@@ -66,7 +66,7 @@ class World:
     ) -> OpenRun:
         model = {"virtual_tokens": tokens, "neighbor_pooling": more.pop("neighbor_pooling", "cls")}
         options = TrainingOptions(
-            ModelOptions(self.reader, readout="mean", normalize=True, temperature=0.1, **model),
+            ModelOptions(self.reader, readout="mean", normalize="yes", temperature=0.1, **model),
             warm_up=WarmUpOptions(warm_up=warm_up, warm_up_batch_size=128),
             batch_size=64,
             learning_rate=2e-3,

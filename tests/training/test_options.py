@@ -224,6 +224,24 @@ def test_options_survive_a_dictionary() -> None:
     assert TrainingOptions.from_dict(yaml.safe_load(yaml.safe_dump(options.to_dict()))) == options
 
 
+def test_what_is_left_to_the_backbone() -> None:
+    own = ModelOptions().resolved()
+    chosen = (own.neighbor_pooling, own.readout, own.normalize, own.temperature)
+    assert chosen == ("mean", "mean", "yes", 0.05)
+    papers = ModelOptions(backbone="bert-base-uncased").resolved()
+    chosen = (papers.neighbor_pooling, papers.readout, papers.normalize, papers.temperature)
+    assert chosen == ("cls", "cls", "no", 1.0)
+    values = ModelOptions(readout="cls", temperature=0.3).config_values()
+    assert (values["readout"], values["temperature"], values["normalize"]) == ("cls", 0.3, True)
+    assert own.resolved() == own
+
+
+def test_normalize_as_yaml_reads_it(parse: Parse, tmp_path: Path) -> None:
+    (tmp_path / "my.yaml").write_text("normalize: yes\ntemperature: 0.1\n")  # YAML reads yes as true
+    found = parse("--config", tmp_path / "my.yaml").model
+    assert (found.normalize, found.temperature) == ("yes", 0.1)
+
+
 def test_changed_options_are_named_by_their_flags() -> None:
     before = TrainingOptions()
     now = TrainingOptions(

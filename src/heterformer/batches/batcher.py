@@ -13,6 +13,7 @@ from heterformer.batches.assembly import SampledEdges, assemble
 from heterformer.batches.batch import Batch
 from heterformer.batches.randomness import stream_key
 from heterformer.batches.sampling import Ints, sample_neighbors
+from heterformer.batches.stable import StableSample
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.errors import InputError
 from heterformer.network.schema import NodeType
@@ -28,9 +29,11 @@ class Batcher:
         visible: VisibleNetwork,
         tokens: PackedTokens,
         fan_out: Mapping[NodeType, int] | None = None,
+        stable: StableSample | None = None,
     ) -> None:
         self.visible = visible
         self.tokens = tokens
+        self.stable = stable  # draws the neighbours of ``nodes``, whatever the key, if there is one
         self.schema = visible.network.schema
         self.fan_out = dict(fan_out if fan_out is not None else self.schema.neighbors)
         for node_type in self.fan_out:
@@ -123,13 +126,17 @@ class Batcher:
         number = types.index(group.node_type) * len(types) + types.index(neighbor_type)
         streams = np.array([stream_key(int(key), number) for key in keys], dtype=np.uint64)
         lengths = [len(rows) for rows in group.parts]
-        sample = sample_neighbors(
-            self.visible.adjacency(group.node_type, neighbor_type),
-            np.concatenate(group.parts),
-            self.fan_out[neighbor_type],
-            np.repeat(streams, lengths),
-            np.concatenate(group.partners) if group.partner_type == neighbor_type else None,
-        )
+        centers, most = np.concatenate(group.parts), self.fan_out[neighbor_type]
+        if self.stable is not None and group.partner_type is None:
+            sample = self.stable.draw(group.node_type, neighbor_type, centers, most)
+        else:
+            sample = sample_neighbors(
+                self.visible.adjacency(group.node_type, neighbor_type),
+                centers,
+                most,
+                np.repeat(streams, lengths),
+                np.concatenate(group.partners) if group.partner_type == neighbor_type else None,
+            )
         edge_types = tuple(
             (number, e)
             for number, e in enumerate(self.schema.edge_types)

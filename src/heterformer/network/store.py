@@ -200,6 +200,14 @@ class Network:
         values: dict[str, Any] = json.loads((self.path / DESCRIPTION).read_text(encoding="utf-8"))
         return values
 
+    def id_series(self, node_type: NodeType) -> pl.Series:
+        """The ids of a type as a polars series, memory-mapped."""
+        return self._series(node_type, "id").alias("id")
+
+    def column(self, node_type: NodeType, name: str) -> pa.ChunkedArray:
+        """A stored column (``id``, ``text``) as Arrow, memory-mapped."""
+        return self._table(node_type).column(name)
+
     def _table(self, node_type: NodeType) -> pa.Table:
         if node_type not in self.schema.counts:
             known = ", ".join(map(repr, self.schema.node_types))
@@ -218,7 +226,7 @@ class Network:
         return series
 
     def _id_frame(self, node_type: NodeType) -> pl.DataFrame:
-        return self._series(node_type, "id").alias("id").to_frame().with_row_index("row")
+        return self.id_series(node_type).to_frame().with_row_index("row")
 
     def _values(self, node_type: NodeType, column: str, rows: Iterable[int] | None) -> list[Any]:
         if column not in self._table(node_type).column_names:

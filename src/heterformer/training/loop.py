@@ -34,6 +34,7 @@ from heterformer.network.tokens import open_tokens
 from heterformer.progress import Bar, messages, progress_bar
 from heterformer.training.cached_states import CachedStates
 from heterformer.training.early_stopping import EarlyStopping
+from heterformer.training.known_nodes import KnownNodes
 from heterformer.training.losses import link_prediction_loss
 from heterformer.training.model_card import write_model_card
 from heterformer.training.optimizers import Optimizers
@@ -48,7 +49,7 @@ DROPOUT = 3  # the purpose of dropout's random stream, beside those of batches
 
 def train(network: Network, path: Path | str, options: TrainingOptions | None = None) -> Run:
     """Train a new run, or go on with one that was stopped, until its budget or its patience is used up."""
-    options = options or TrainingOptions()
+    options = (options or TrainingOptions()).resolved()
     run = Run(path)
     if run.started:
         run.check(network, options)
@@ -101,9 +102,8 @@ class Trainer:
         if self.run.started:
             return Heterformer(HeterformerConfig.from_pretrained(self.run.path))
         torch.manual_seed(self.options.seed)
-        choices = asdict(self.options.model)
-        backbone = backbone_path(choices.pop("backbone"))
-        return Heterformer.from_backbone(backbone, self.network, **choices)
+        backbone = backbone_path(self.options.model.backbone)
+        return Heterformer.from_backbone(backbone, self.network, **self.options.model.config_values())
 
     def _tokenizer(self) -> Any:
         name = self.options.model.backbone
@@ -142,6 +142,7 @@ class Trainer:
         self.run.rewind_metrics(-1)
         self.model.config.save_pretrained(self.run.path)
         self.tokenizer.save_pretrained(self.run.path)
+        KnownNodes.of(self.batches.batcher.visible, self.validation.tokens).save(self.run.path)
         if self.options.warm_up.warm_up and self.options.model.virtual_tokens in ("both", "textless"):
             visible, tokens = self.batches.batcher.visible, self.validation.tokens
             for result in warm_up(self.model, visible, tokens, self.options.warm_up, self.options.seed):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -13,6 +13,7 @@ import yaml
 from tyro.conf import arg
 
 from heterformer.errors import InputError
+from heterformer.models.minilm import suited
 from heterformer.network.split import SplitOptions
 
 BUDGET = ("max_steps", "max_minutes", "epochs", "checkpoint_minutes", "tensorboard", "device")
@@ -23,6 +24,10 @@ PRESETS: dict[str, dict[str, Any]] = {
     "paper": {
         "backbone": "bert-base-uncased",
         "aggregation_init": "random",
+        "neighbor_pooling": "cls",
+        "readout": "cls",
+        "normalize": "no",
+        "temperature": 1.0,
         "batch_size": 30,
         "learning_rate": 1e-5,
         "new_learning_rate": 1e-5,
@@ -53,14 +58,27 @@ class ModelOptions:
     """Width of a textless node's own embedding."""
     aggregation_init: Literal["identity", "random"] = "identity"
     """Start of the neighbour aggregation: a weighted mean of neighbours, or random as the paper's."""
-    neighbor_pooling: Literal["cls", "mean"] = "cls"
-    """What a text gives to its neighbours in each layer: its [CLS] state (the paper) or its tokens' mean."""
-    readout: Literal["cls", "mean"] = "cls"
+    neighbor_pooling: Literal["auto", "cls", "mean"] = "auto"
+    """What a text gives to its neighbours in each layer: its [CLS] state (the paper) or its tokens' mean.
+    'auto' is here and below what suits the backbone: mean for MiniLM, the paper's for others."""
+    readout: Literal["auto", "cls", "mean"] = "auto"
     """A node's vector: the [CLS] state (the paper) or the mean over its tokens."""
-    normalize: bool = False
+    normalize: Literal["auto", "yes", "no"] = "auto"
     """Scale vectors to length 1; wants a --temperature of about 0.05."""
-    temperature: float = 1.0
+    temperature: float | Literal["auto"] = "auto"
     """Scores are inner products divided by this."""
+
+    def resolved(self) -> ModelOptions:
+        """With what suits the backbone in the place of every 'auto'."""
+        auto = {name: value for name, value in suited(self.backbone).items() if getattr(self, name) == "auto"}
+        return replace(self, **auto)
+
+    def config_values(self) -> dict[str, Any]:
+        """What the model's configuration is to hold."""
+        values = asdict(self.resolved())
+        values["normalize"] = values["normalize"] == "yes"
+        del values["backbone"]
+        return values
 
 
 @dataclass(frozen=True)
@@ -146,6 +164,10 @@ class TrainingOptions:
             found = f"--refresh-every is {self.refresh_every}, but --neighbor-states is live"
             raise InputError(f"{found}; only cached states are refreshed.")
 
+    def resolved(self) -> TrainingOptions:
+        """With every 'auto' decided."""
+        return replace(self, model=self.model.resolved())
+
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
@@ -215,8 +237,8 @@ def _config_values(path: Path) -> dict[str, Any]:
             guess = get_close_matches(name, known, n=1)
             hint = f" (did you mean {guess[0]!r}?)" if guess else ""
             raise InputError(f"{path}: no option {name!r}{hint}; 'heterformer train --help' lists them.")
-        if value is False and isinstance(known[name], str):
-            flat[name] = "no"  # which is how YAML reads an unquoted no
+        if isinstance(value, bool) and isinstance(known[name], str):
+            flat[name] = "yes" if value else "no"  # which YAML reads as booleans unless quoted
     return flat
 
 

@@ -14,7 +14,9 @@ from torch import Tensor
 
 from heterformer.errors import InputError
 from heterformer.files import replace_file, replace_folder, settled, write_text
+from heterformer.models.configuration import HeterformerConfig
 from heterformer.models.contract import NodeEncoder
+from heterformer.models.heterformer import Heterformer
 from heterformer.network.split import Split, SplitOptions, make_split
 from heterformer.network.store import Network
 from heterformer.training.early_stopping import EarlyStopping
@@ -132,6 +134,18 @@ class Run:
         """The weights of the best validation figure so far."""
         if settled(self.best).is_dir():
             model.load_state_dict(load_file(self.best / "model.safetensors"))
+
+    def model(self) -> NodeEncoder:
+        """The best model so far, finished or not."""
+        if not self.started:
+            raise InputError(f"{self.path}: has no checkpoint yet; run 'heterformer train' again.")
+        model = Heterformer(HeterformerConfig.from_pretrained(self.path))
+        self.load_best(model)
+        model.name_or_path = str(
+            self.path
+        )  # as from_pretrained leaves it: tokenizer and known nodes are there
+        model.eval()
+        return model
 
     def log(self, **values: Any) -> None:
         """One line of metrics; the last line of a step stands for it."""

@@ -1,0 +1,61 @@
+"""Vectors from an earlier embedding that are still true."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from heterformer.embedding.unseen import known_rows
+from heterformer.embedding.vectors import Vectors
+from heterformer.errors import InputError
+from heterformer.network.hashes import Hashes
+from heterformer.network.schema import NodeType
+
+
+class Since:
+    """An earlier output of ``embed`` under the same model and settings, looked up by id."""
+
+    def __init__(self, path: Path, settings: dict[str, Any]) -> None:
+        self.old = Vectors.open(path)
+        for name, now in settings.items():
+            before = self.old.metadata.get(name)
+            if before != now:
+                words = {"model": "another model", "fan_out": "another number of neighbours"}
+                what = words.get(name, f"{name} {before}, not {now}")
+                raise InputError(f"--since {path}: was made with {what}; leave --since out.")
+        self._folder = tempfile.TemporaryDirectory(prefix="heterformer-")  # for what a table holds packed
+        self._known: dict[NodeType, tuple[pl.Series, Hashes, NDArray[Any]]] = {}
+
+    @property
+    def digest(self) -> str:
+        """Something that changes when the earlier output does."""
+        files = sorted(self.old.path.iterdir()) if self.old.path.is_dir() else [self.old.path]
+        stats = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files]
+        return hashlib.blake2b(repr(stats).encode(), digest_size=16).hexdigest()
+
+    def holds(self, node_type: NodeType, ids: pl.Series, signatures: Hashes) -> NDArray[np.bool_]:
+        """Whether each node is there and has been made of the same."""
+        if node_type not in self.old.types:
+            return np.zeros(len(ids), dtype=bool)
+        known, old, _ = self._of(node_type)
+        place = known_rows(ids, known)
+        same: NDArray[np.bool_] = (place >= 0) & (old[place] == signatures)
+        return same
+
+    def vectors(self, node_type: NodeType, ids: pl.Series) -> NDArray[Any]:
+        """(n, d): the vectors of nodes that are there."""
+        known, _, matrix = self._of(node_type)
+        return matrix[known_rows(ids, known)]
+
+    def _of(self, node_type: NodeType) -> tuple[pl.Series, Hashes, NDArray[Any]]:
+        if node_type not in self._known:
+            ids = pl.Series("id", self.old.ids(node_type), dtype=pl.String)
+            matrix = self.old.mapped_matrix(node_type, Path(self._folder.name))
+            self._known[node_type] = (ids, self.old.signatures(node_type), matrix)
+        return self._known[node_type]
