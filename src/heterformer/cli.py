@@ -25,6 +25,7 @@ from heterformer.network.split import PARTS, SplitOptions, make_split
 from heterformer.network.store import Network
 from heterformer.progress import console, messages
 from heterformer.report import network_tables
+from heterformer.tasks.search_options import SearchOptions, with_neighbor_flags
 from heterformer.training.options import TrainingOptions, with_config
 
 SpecFile = Annotated[Path, Positional, arg(metavar="SPEC")]
@@ -32,6 +33,7 @@ NetworkFolder = Annotated[Path, Positional, arg(metavar="NET")]
 OutFolder = Annotated[Path, Positional, arg(metavar="OUT")]
 RunFolder = Annotated[Path, Positional, arg(metavar="RUN")]
 OutFile = Annotated[Path, Positional, arg(metavar="OUT")]
+QueryText = Annotated[str, Positional, arg(metavar="QUERY")]
 
 
 def build(spec: SpecFile, out: OutFolder, data: Path | None = None) -> None:
@@ -153,12 +155,38 @@ def embed(
     console.print(Text(f"Wrote vectors of {', '.join(vectors.types)} nodes to {out}."), soft_wrap=True)
 
 
+def search(run: RunFolder, options: Annotated[SearchOptions, arg(name="")], query: QueryText = "") -> None:
+    """Rank nodes by a query text or by another node, and show which of their neighbours speak for them.
+
+    The query may come with neighbours of its own, of any node type of the network:
+
+        heterformer search RUN "personalised news" --author "Jane Doe" --venue ACL
+
+    The first search of a run makes vectors of all nodes and keeps them in RUN/search.
+
+    Args:
+        run: A folder that 'heterformer train' wrote.
+        options: What to search with, and for what.
+        query: The query text; --like searches with a node instead.
+    """
+    _quiet_transformers()
+    from heterformer.report.search_table import as_json, search_tables
+    from heterformer.tasks.search import search_run
+
+    answer = search_run(run, query, options)
+    if options.json:
+        print(dumps(as_json(answer), indent=1, ensure_ascii=False))
+    else:
+        console.print(search_tables(answer))
+
+
 COMMANDS: dict[str, Callable[..., Any]] = {
     "build": build,
     "describe": describe,
     "train": train,
     "evaluate": evaluate,
     "embed": embed,
+    "search": search,
     "split": split,
     "synth": synth,
 }
@@ -176,7 +204,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             COMMANDS,
             prog="heterformer",
             description="Vectors for every node of a text-rich network.",
-            args=with_config(arguments),
+            args=with_neighbor_flags(with_config(arguments)),
         )
     except InputError as error:
         messages.print(Text.assemble(("error: ", "bold red"), str(error)), soft_wrap=True)

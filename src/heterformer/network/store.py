@@ -129,6 +129,13 @@ class Network:
         shown = zip(*(self._values(node_type, c, rows) for c in columns), strict=True)
         return [next(filter(None, values)) for values in shown]
 
+    def name_series(self, node_type: NodeType) -> pl.Series:
+        """What ``names`` gives for all nodes, as a polars series."""
+        columns = [c for c in ("name", "text", "id") if c in self._table(node_type).column_names]
+        frame = pl.DataFrame({c: self._series(node_type, c) for c in columns})
+        shown = pl.coalesce(*(pl.when(pl.col(c) != "").then(pl.col(c)) for c in columns))
+        return frame.select(shown.alias("name"))["name"]
+
     def attributes(self, node_type: NodeType) -> tuple[str, ...]:
         """The names of the columns kept for display."""
         columns = self._table(node_type).column_names
