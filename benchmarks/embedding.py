@@ -29,8 +29,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import torch
+from shapes import SHAPES, Shape
 from torch.utils.flop_counter import FlopCounterMode
-from training_step import SHAPES, LiteralHeterformer, Shape, _status
+from training_step import LiteralHeterformer, _status
 from transformers import AutoTokenizer
 
 from heterformer.batches.batch import Batch, Neighbors

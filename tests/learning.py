@@ -89,8 +89,9 @@ def tiny_tokens() -> PackedTokens:
 
 def tiny_model(seed: int = 0, **options: Any) -> Heterformer:
     """A new model of ``tiny_reader`` for ``tiny_network``."""
+    reader, network = tiny_reader(), tiny_network()  # made on first use, with random numbers of their own
     torch.manual_seed(seed)
-    return Heterformer.from_backbone(tiny_reader(), tiny_network(), **{"textless_dim": 8} | options)
+    return Heterformer.from_backbone(reader, network, **{"textless_dim": 8} | options)
 
 
 # --- Processes that a test can kill ----------------------------------------------------------------------

@@ -10,7 +10,7 @@ import torch
 
 from heterformer.batches.batch import Texts
 from heterformer.embedding import states as states_module
-from heterformer.embedding.states import StateSpool, stored_states
+from heterformer.embedding.states import TextStates, stored_states
 from heterformer.models import Heterformer
 from heterformer.network.tokens import PackedTokens
 from tests.learning import tiny_model, tiny_tokens
@@ -45,14 +45,14 @@ def test_every_text_has_its_states() -> None:
 
 def test_some_texts_are_found_by_their_numbers(tmp_path: Path) -> None:
     model, numbers = tiny_model(), np.array([3, 5, 90, 199])
-    spool = StateSpool(tmp_path / "states.bin", model, tiny_tokens(), numbers, np.float32)
+    spool = TextStates(tmp_path / "states.bin", model, tiny_tokens(), numbers, np.float32)
     spool.fill()
     expected = one_by_one(model, tiny_tokens())
     torch.testing.assert_close(spool(np.array([199, 3, 199])), expected[[199, 3, 199]])
 
 
 def test_in_half_precision_they_take_half_the_space(tmp_path: Path) -> None:
-    spool = StateSpool(tmp_path / "half.bin", tiny_model(), tiny_tokens(), np.arange(COUNT), np.float16)
+    spool = TextStates(tmp_path / "half.bin", tiny_model(), tiny_tokens(), np.arange(COUNT), np.float16)
     spool.fill()
     assert (tmp_path / "half.bin").stat().st_size == COUNT * 16 * 2
     expected = one_by_one(tiny_model(), tiny_tokens())
@@ -60,8 +60,8 @@ def test_in_half_precision_they_take_half_the_space(tmp_path: Path) -> None:
 
 
 def test_what_is_there_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def opened() -> StateSpool:
-        spool = StateSpool(tmp_path / "states.bin", model, tiny_tokens(), np.arange(COUNT), np.float32)
+    def opened() -> TextStates:
+        spool = TextStates(tmp_path / "states.bin", model, tiny_tokens(), np.arange(COUNT), np.float32)
         spool.file.part = 50
         return spool
 

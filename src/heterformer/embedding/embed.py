@@ -26,7 +26,7 @@ from heterformer.embedding.options import EmbedOptions
 from heterformer.embedding.row_file import RowFile, kept_array
 from heterformer.embedding.signatures import Signatures
 from heterformer.embedding.since import Since
-from heterformer.embedding.states import StateSpool
+from heterformer.embedding.states import TextStates
 from heterformer.embedding.unseen import check_schema, meeting
 from heterformer.embedding.vectors import ROWS, Chunk, Layout, Vectors, write_vectors
 from heterformer.errors import InputError
@@ -190,7 +190,7 @@ class Embedding:
             # The texts that the spool has rows for: those that the first call needed.
             needed = kept_array(folder / "needed.npy", lambda: self._needed(todo))
             dtype = np.dtype(self.options.states_dtype)
-            spool = StateSpool(folder / "states.bin", self.model, self.tokens, needed, dtype)
+            spool = TextStates(folder / "states.bin", self.model, self.tokens, needed, dtype)
             spool.fill()
             self._fill(todo, spool)
 
@@ -225,7 +225,7 @@ class Embedding:
             found[positions] = self.signatures.of(batch)
         return found
 
-    def _fill(self, todo: dict[NodeType, list[tuple[int, int]]], spool: StateSpool) -> None:
+    def _fill(self, todo: dict[NodeType, list[tuple[int, int]]], spool: TextStates) -> None:
         total = sum(file.count for file in self.vectors.values())
         missing = sum(stop - start for parts in todo.values() for start, stop in parts)
         with progress_bar("embedding", total, "nodes") as bar:
@@ -235,7 +235,7 @@ class Embedding:
                     self.vectors[node_type].write(start, self._part(node_type, start, stop, spool))
                     bar.advance(stop - start)
 
-    def _part(self, node_type: NodeType, start: int, stop: int, spool: StateSpool) -> NDArray[Any]:
+    def _part(self, node_type: NodeType, start: int, stop: int, spool: TextStates) -> NDArray[Any]:
         vectors = np.empty((stop - start, self.trained.width), dtype=self.options.dtype)
         rows = self._changed(node_type, start, stop)
         found = center_vectors(self.model, self.batcher, node_type, rows, ANY_KEY, spool)

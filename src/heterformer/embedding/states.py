@@ -20,8 +20,8 @@ from heterformer.network.tokens import PackedTokens
 from heterformer.progress import progress_bar
 
 
-class StateSpool:
-    """The states of some texts of a network in a file, found by the texts' numbers."""
+class TextStates:
+    """The states of some texts of a network in a file that survives kills, found by the texts' numbers."""
 
     def __init__(
         self, path: Path, model: NodeEncoder, tokens: PackedTokens, numbers: Ints, dtype: DTypeLike
@@ -50,10 +50,10 @@ class StateSpool:
 
 
 @contextmanager
-def stored_states(model: NodeEncoder, tokens: PackedTokens) -> Iterator[StateSpool]:
+def stored_states(model: NodeEncoder, tokens: PackedTokens) -> Iterator[TextStates]:
     """The states of all texts in a temporary file, so that memory stays bounded."""
     with tempfile.TemporaryDirectory(prefix="heterformer-") as folder:
         numbers = np.arange(len(tokens.offsets) - 1)
-        spool = StateSpool(Path(folder) / "states.bin", model, tokens, numbers, np.float32)
+        spool = TextStates(Path(folder) / "states.bin", model, tokens, numbers, np.float32)
         spool.fill()
         yield spool

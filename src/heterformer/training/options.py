@@ -35,6 +35,8 @@ PRESETS: dict[str, dict[str, Any]] = {
         "weight_decay": 1e-3,
         "adam_epsilon": 1e-8,
         "patience": 3,
+        "positives": "fixed",
+        "neighbor_states": "live",
         "false_negatives": "keep",
         "sparse_tokens": False,
         "validation_pairs": 1_000_000_000,
@@ -132,8 +134,14 @@ class TrainingOptions:
     """Epsilon of Adam."""
     max_grad_norm: float | None = None
     """Clip the gradient of the dense parameters to this norm."""
+    positives: Literal["fixed", "fresh"] = "fixed"
+    """A query's key: the same all the time (the paper), or drawn anew from its visible targets each epoch."""
     false_negatives: Literal["mask", "keep"] = "mask"
     """Leave a query's other known neighbours out of its negatives, or keep them as the paper does."""
+    neighbor_states: Literal["live", "cached"] = "live"
+    """Text-rich neighbours' states: computed with gradients in each step (the paper), or stored, faster."""
+    refresh_every: int | None = None
+    """Compute cached neighbour states anew every so many steps instead of once an epoch."""
     sparse_tokens: bool = True
     """Update only the token embeddings that a step uses (lazy Adam), which saves time and memory."""
     seed: int = 0
@@ -150,7 +158,11 @@ class TrainingOptions:
     def __post_init__(self) -> None:
         positive = ("epochs", "max_steps", "max_minutes", "patience", "validation_pairs", "evaluate_every")
         rates = ("learning_rate", "new_learning_rate", "textless_learning_rate", "adam_epsilon")
-        _check_above(self, {"batch_size": 1, **dict.fromkeys((*positive, *rates, "max_grad_norm"), 0)})
+        others = ("max_grad_norm", "refresh_every")
+        _check_above(self, {"batch_size": 1, **dict.fromkeys((*positive, *rates, *others), 0)})
+        if self.refresh_every is not None and self.neighbor_states == "live":
+            found = f"--refresh-every is {self.refresh_every}, but --neighbor-states is live"
+            raise InputError(f"{found}; only cached states are refreshed.")
 
     def resolved(self) -> TrainingOptions:
         """With every 'auto' decided."""

@@ -43,6 +43,7 @@ class Run:
         self.path = Path(path)
         self.last = self.path / "checkpoints" / "last"
         self.best = self.path / "checkpoints" / "best"
+        self.states = self.path / "states"  # of neighbours, if they are cached, while training lasts
 
     @property
     def exists(self) -> bool:
@@ -157,8 +158,9 @@ class Run:
         return [json.loads(line) for line in lines if line.endswith("\n")]  # a kill may cut the last one
 
     def rewind_metrics(self, step: int) -> None:
-        """Forget the steps after the checkpoint, which will be run again."""
-        kept = [line for line in self.metrics() if line["step"] <= step]
+        """Forget what came after the checkpoint and will come again: steps, and the refresh before them."""
+        lines = self.metrics()
+        kept = [line for line in lines if line["step"] < step + ("refresh" not in line)]
         write_text(self.path / METRICS, "".join(json.dumps(line) + "\n" for line in kept))
 
     def split(self, network: Network, options: SplitOptions | None = None) -> Split:
