@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
 from heterformer.report.search_table import as_json, search_tables
-from heterformer.tasks.search import Answer, Hit, Ranking, Speaker
+from heterformer.tasks.search import Answer, Hit, Named, Ranking, Speaker
 
 LONG = "word " * 100
 
@@ -15,10 +16,8 @@ LONG = "word " * 100
 def answer(name: str = "Kernel methods", known: bool = False) -> Answer:
     speakers = (Speaker("author", "a1", "Jane Doe", 0.5), Speaker("venue", "v1", "v1", 0.25))
     papers = (Hit("p1", name, 12.345678, known, speakers), Hit("p2", "p2", -0.00012344, False, ()))
-    return Answer(
-        "'kernels'",
-        (Ranking("paper", 12345, "exact", papers), Ranking("venue", 7, "approximate", ())),
-    )
+    rankings = (Ranking("paper", 12345, "exact", papers), Ranking("venue", 7, "approximate", ()))
+    return Answer("kernels", (), None, rankings)
 
 
 def shown(found: Answer, width: int = 120) -> str:
@@ -47,6 +46,13 @@ def test_a_table_per_type_says_how_it_was_searched() -> None:
     assert "*" not in text
 
 
+def test_the_title_says_what_was_asked() -> None:
+    jane, acl = Named("author", "a1", "Jane Doe"), Named("venue", "acl", "acl")
+    titles = [shown(replace(answer(), neighbors=(jane, acl))), shown(replace(answer(), text="", like=jane))]
+    assert "paper nodes for 'kernels' with author: Jane Doe, venue: acl" in " ".join(titles[0].split())
+    assert "paper nodes like author: Jane Doe" in " ".join(titles[1].split())
+
+
 def test_known_neighbours_are_marked() -> None:
     text = shown(answer(known=True))
     assert rows(text)[0][0] == "1*"
@@ -59,6 +65,15 @@ def test_a_long_text_is_cut_in_the_table_only() -> None:
     assert as_json(answer(LONG))["rankings"][0]["hits"][0]["name"] == LONG
 
 
+def test_a_neighbour_takes_one_line_of_a_narrow_terminal() -> None:
+    hit = Hit("p1", "p1", 0.5, False, (Speaker("paper", "p2", LONG, 1.0), Speaker("venue", "v1", "v1", 1.0)))
+    cells = rows(shown(Answer("x", (), None, (Ranking("paper", 2, "exact", (hit,)),)), width=60))
+    assert [row[1] for row in cells] == ["0.5000", ""]
+    assert cells[0][3].startswith("paper: word word")
+    assert cells[0][3].endswith("…")
+    assert cells[1][3] == "venue: v1"
+
+
 @pytest.mark.parametrize("odd", ["[/b]", "[bold]x", ":key:", "two\n  lines"])
 def test_names_are_shown_as_they_are(odd: str) -> None:
     assert rows(shown(answer(odd)))[0][2] == f"{' '.join(odd.split())} p1"
@@ -66,7 +81,7 @@ def test_names_are_shown_as_they_are(odd: str) -> None:
 
 def test_json_holds_everything() -> None:
     values = json.loads(json.dumps(as_json(answer())))
-    assert values["query"] == "'kernels'"
+    assert (values["text"], values["neighbors"], values["like"]) == ("kernels", [], None)
     first, second = values["rankings"]
     assert (first["node_type"], first["candidates"], first["index"]) == ("paper", 12345, "exact")
     assert first["hits"][0] == {

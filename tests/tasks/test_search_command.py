@@ -79,7 +79,7 @@ def name_of(node_type: str, row: int) -> str:
 def test_json_holds_the_ranking(searched: Searched) -> None:
     answer = searched.json(TEXT, "--top", 4)
     (ranking,) = answer["rankings"]
-    assert answer["query"] == repr(TEXT)
+    assert (answer["text"], answer["neighbors"], answer["like"]) == (TEXT, [], None)
     assert (ranking["node_type"], ranking["candidates"], ranking["index"]) == ("paper", 200, "exact")
     assert [hit["id"] for hit in ranking["hits"]] == expected(Searcher(tiny_run()).text(TEXT), top=4)
     assert [hit["score"] for hit in ranking["hits"]] == sorted(
@@ -94,7 +94,7 @@ def test_a_table_shows_names_and_neighbours(searched: Searched) -> None:
     hit = searched.hits(TEXT, "--top", 1)[0]
     shown = " ".join(searched(TEXT, "--top", 1).split())
     assert f"paper nodes for {TEXT!r}" in shown
-    assert f"{hit['score']:.4g}" in shown
+    assert f"{hit['score']:#.4g}" in shown
     assert hit["name"].split()[0] in shown
     assert hit["id"] in shown
     assert f"{hit['neighbors'][0]['node_type']}:" in shown
@@ -110,7 +110,9 @@ def test_neighbours_given_by_flags_are_those_of_the_query(searched: Searched) ->
     written_out = ["--with", f"author={authors}", "--with", f"venue={venue}", "--with", f"paper={paper}"]
     assert searched.json(TEXT, *written_out) == searched.json(TEXT, *flags)
     assert expected(query) != expected(Searcher(tiny_run()).text(TEXT))
-    assert searched.json(TEXT, *flags)["query"].startswith(f"{TEXT!r} with author {authors!r}, venue ")
+    told = searched.json(TEXT, *flags)["neighbors"]
+    assert [(n["node_type"], n["name"]) for n in told[:2]] == [("author", authors), ("venue", venue)]
+    assert (told[2]["node_type"], told[2]["id"]) == ("paper", paper)
 
 
 def test_neighbours_alone(searched: Searched) -> None:
@@ -130,6 +132,11 @@ def test_neighbours_alone(searched: Searched) -> None:
 def test_more_like_a_node(asking: str, node_type: str, flags: list[str], searched: Searched) -> None:
     (own,) = tiny_network().ids(asking, [4])
     query = Searcher(tiny_run()).like(Node(asking, 4))
+    assert searched.json("--like", own, "--like-type", asking)["like"] == {
+        "node_type": asking,
+        "id": own,
+        "name": name_of(asking, 4),
+    }
     found = searched.hits("--like", own, "--like-type", asking, *flags)
     assert [hit["id"] for hit in found] == expected(query, node_type)
     rest = searched.hits("--like", own, "--like-type", asking, *flags, "--exclude-known")

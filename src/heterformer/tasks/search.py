@@ -30,18 +30,28 @@ class Query:
     """What is searched for: a vector, and the nodes known to be next to it."""
 
     vector: NDArray[np.float32]  # (d,)
-    text: str = ""
     node: Node | None = None  # whose vector it is, if it is a node's
     given: tuple[Node, ...] = ()  # neighbours that came with the text
 
 
 @dataclass(frozen=True)
-class Speaker:
-    """A neighbour of a result that speaks for it."""
+class Named:
+    """A node as a person knows it."""
 
     node_type: NodeType
     id: str
     name: str
+
+    @classmethod
+    def of(cls, network: Network, node: Node) -> Named:
+        (identity,), (name,) = (f(node.node_type, [node.row]) for f in (network.ids, network.names))
+        return cls(node.node_type, identity, name)
+
+
+@dataclass(frozen=True)
+class Speaker(Named):
+    """A neighbour of a result that speaks for it."""
+
     score: float  # its own inner product with the query
 
 
@@ -68,9 +78,11 @@ class Ranking:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a search found."""
+    """What was asked, with a text or with a node, and what was found."""
 
-    query: str  # in words
+    text: str
+    neighbors: tuple[Named, ...]  # that came with the text
+    like: Named | None
     rankings: tuple[Ranking, ...]
 
 
@@ -100,7 +112,7 @@ class Searcher:
         if len(vector) != found:
             at = self.store.vectors.path
             raise InputError(f"{at}: vectors have {found} numbers, the run's model makes {len(vector)}.")
-        return Query(vector, text, given=tuple(neighbors))
+        return Query(vector, given=tuple(neighbors))
 
     def like(self, node: Node) -> Query:
         """A node of the network: its own vector."""
@@ -163,8 +175,8 @@ class _Speakers:
                 found += self._among(node, node_type)
         found.sort(key=lambda one: -one[0])
         return tuple(
-            Speaker(t, self.network.ids(t, [row])[0], self.network.names(t, [row])[0], score)
-            for _, (t, row), score in found[:SPEAKING]
+            Speaker(**vars(Named.of(self.network, neighbor)), score=score)
+            for _, neighbor, score in found[:SPEAKING]
         )
 
     def _among(self, node: Node, node_type: NodeType) -> list[tuple[float, Node, float]]:
@@ -213,7 +225,12 @@ def search_run(path: Path | str, text: str, options: SearchOptions) -> Answer:
         searcher.rank(query, t, options.top, exclude_known=options.exclude_known, index=options.index)
         for t in dict.fromkeys(types or searcher.default_types(query))
     )
-    return Answer(_in_words(network, query), rankings)
+    return Answer(
+        text=text,
+        neighbors=tuple(Named.of(network, n) for n in given),
+        like=None if node is None else Named.of(network, node),
+        rankings=rankings,
+    )
 
 
 def _check_question(text: str, options: SearchOptions) -> None:
@@ -251,12 +268,3 @@ def node_type_named(schema: Schema, name: str, flag: str = "") -> NodeType:
     if flag:
         raise InputError(f"{flag} is {name!r}, the node types are {listed}.")
     raise InputError(f"{name!r} is neither an option of search nor a node type; the node types are {listed}.")
-
-
-def _in_words(network: Network, query: Query) -> str:
-    def named(node: Node) -> str:
-        return f"{node.node_type} {network.names(node.node_type, [node.row])[0]!r}"
-
-    if query.node is not None:
-        return f"like {named(query.node)}"
-    return " with ".join([repr(query.text), *([", ".join(map(named, query.given))] if query.given else [])])
