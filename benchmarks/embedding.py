@@ -12,8 +12,8 @@ The share of the machine's peak is that of the floating point operations of all 
 form executes, per second, to those of a product of two large square matrices, measured beside it.
 
 Memory is the peak resident size (VmHWM) of a process of its own that embeds a network of each size, less that
-before it begins; vectors go to disk. So that it takes minutes, texts have two words and MiniLM its first three
-layers: their states alone are 3 kB per node.
+before it begins; vectors go to disk. So that it takes minutes, texts have two words and MiniLM its first
+three layers: their states alone are 3 kB per node.
 """
 
 from __future__ import annotations

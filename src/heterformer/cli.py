@@ -122,6 +122,8 @@ def evaluate(
     from heterformer.report.link_prediction_table import as_json, link_prediction_table
     from heterformer.tasks.evaluate import link_prediction_of, open_run
 
+    if not parts:
+        raise InputError("--parts names no part, expected validation, test or both.")
     opened = open_run(run)
     results = link_prediction_of(opened, parts)
     text = dumps(as_json(results), indent=1)
@@ -208,6 +210,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         )
     except InputError as error:
         messages.print(Text.assemble(("error: ", "bold red"), str(error)), soft_wrap=True)
+        sys.exit(1)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        messages.print(
+            Text.assemble(("error: ", "bold red"), f"{where}{error.strerror or error}."), soft_wrap=True
+        )
         sys.exit(1)
     except KeyboardInterrupt:
         messages.print("interrupted", highlight=False)

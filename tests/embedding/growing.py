@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import polars as pl
 
@@ -11,7 +12,7 @@ from heterformer.network.frames import temporary_folder
 from heterformer.network.store import Network
 from tests.learning import tiny_network
 
-SPEC = {
+SPEC: dict[str, Any] = {
     "name": "growing",
     "nodes": {"paper": {"text": ["title"]}, "author": {}, "venue": {}},
     "relations": {
@@ -35,7 +36,8 @@ class State:
     written_by: Edges
     published_in: Edges
 
-    def built(self) -> Network:
+    def built(self, turned: bool = False, **more: Any) -> Network:
+        """The network; ``turned`` with relations and textless types the other way round."""
         papers = pl.DataFrame({"id": [*self.titles], "title": [*self.titles.values()]})
         relations = {
             name: pl.DataFrame(getattr(self, name), schema=columns, orient="row")
@@ -45,7 +47,10 @@ class State:
                 ("published_in", ["paper", "venue"]),
             )
         }
-        return Network.from_frames(SPEC, {"paper": papers}, relations, temporary_folder() / "net")
+        spec: dict[str, Any] = SPEC | more
+        if turned:
+            spec |= {name: dict(reversed(spec[name].items())) for name in ("nodes", "relations")}
+        return Network.from_frames(spec, {"paper": papers}, relations, temporary_folder() / "net")
 
     def with_paper(
         self, paper: str, title: str, cites: Sequence[str], authors: Sequence[str], venue: str

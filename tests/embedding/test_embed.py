@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import time
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from safetensors.torch import load_file
 from transformers import AutoTokenizer
 
 from heterformer import cli
@@ -83,7 +85,7 @@ def test_vectors_are_those_of_algorithm_1(
         options = EmbedOptions(all_neighbors=cap, seed=3)
         found = embed(model, network, options, tokenizer=tokenizer())
         expected = literal(model, network, tokenizer(), options)
-        assert list(found) == list(network.schema.node_types)
+        assert list(found) == list(model.embedded_types)
         for node_type, vectors in found.items():
             np.testing.assert_allclose(vectors, expected[node_type], rtol=1e-4, atol=1e-5)
 
@@ -181,10 +183,69 @@ def test_a_mistake_is_one_sentence(run: Run, tmp_path: Path, options: dict[str, 
 def test_something_else_in_the_place_of_the_output(run: Run, tmp_path: Path) -> None:
     (tmp_path / "out").write_text("mine")
     (tmp_path / "out.parquet").mkdir()
-    for name in ("out", "out.parquet"):
-        with pytest.raises(InputError, match="exists and is not what would be written there"):
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis").write_text("mine")
+    messages = {
+        "out": "exists and holds something else",
+        "full": "exists and holds something else",
+        "out.parquet": "is a folder, expected a file's name",
+        "vectors.csv": ".csv is not written",
+    }
+    for name, message in messages.items():
+        with pytest.raises(InputError, match=message):
             embed_run(run.path, tmp_path / name)
-    assert (tmp_path / "out").read_text() == "mine"
+    assert (tmp_path / "out").read_text() == (tmp_path / "full" / "thesis").read_text() == "mine"
+    with pytest.raises(InputError, match="exists and holds something else"):
+        embed_run(run.path, run.path)
+    assert run.finished
+
+
+def test_work_without_a_manifest_is_nobodys(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a kill leaves it that comes while other work is being removed."""
+    out = tmp_path / "out"
+    with monkeypatch.context() as patched:
+        patched.setattr(embed_module, "write_vectors", _fail)
+        with pytest.raises(KeyError):
+            embed_run(run.path, out, EmbedOptions(seed=1))
+    (tmp_path / ".out.work" / "manifest.json").unlink()
+    found = embed_run(run.path, out, EmbedOptions(seed=0)).matrix("paper")
+    np.testing.assert_array_equal(found, embed(run.model(), tiny_network())["paper"])
+
+
+def test_a_type_named_twice_is_written_once(run: Run, tmp_path: Path) -> None:
+    vectors = embed_run(run.path, tmp_path / "out.parquet", EmbedOptions(types=("venue", "venue")))
+    assert len(vectors.ids("venue")) == 10
+
+
+def test_a_model_without_textless_tokens_has_nothing_to_say_of_textless_nodes(tmp_path: Path) -> None:
+    for tokens in ("none", "text_rich"):
+        model = tiny_model(virtual_tokens=tokens)
+        assert set(embed(model, tiny_network(), tokenizer=reader())) == {"paper"}
+        with pytest.raises(InputError, match="of which this model has learnt nothing"):
+            embed(model, tiny_network(), EmbedOptions(types=("author",)), tokenizer=reader())
+
+
+def test_a_run_stopped_before_its_first_validation_has_its_last_weights(tmp_path: Path) -> None:
+    options = tiny_options(tiny_reader(), max_steps=2)
+    run = train(tiny_network(), tmp_path / "run", options)
+    last = load_file(run.last / "model.safetensors")
+    shutil.rmtree(run.best)
+    assert all(torch.equal(value, last[name]) for name, value in run.model().state_dict().items())
+
+
+def test_anybody_may_read_what_was_written(run: Run, tmp_path: Path) -> None:
+    embed_run(run.path, tmp_path / "out.parquet", EmbedOptions(types=("venue",)))
+    written = [tmp_path / "out.parquet", *run.path.rglob("*.safetensors")]
+    assert len(written) > 3
+    assert {file.stat().st_mode & 0o777 for file in written} == {0o666 & ~_umask()}
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
 
 
 def test_a_model_without_a_tokenizer() -> None:

@@ -98,7 +98,7 @@ def folded(run: Run, texts: list[int], network: Network, tokens: PackedTokens) -
     known = KnownNodes.open(run.path)
     assert known is not None
     new = FoldedIn(np.array([0]), np.zeros(len(texts), dtype=np.int64), np.array(texts, dtype=np.int64))
-    return fold_in(run.model(), "author", new, tokens, known.texts)
+    return fold_in(run.model(), "author", new, tokens, known)
 
 
 def test_folding_in_says_what_the_texts_say(run: Run, network: Network) -> None:
@@ -125,7 +125,7 @@ def test_a_node_does_not_depend_on_others_that_are_folded_in(run: Run, network: 
     known = KnownNodes.open(run.path)
     assert known is not None
     both = FoldedIn(np.array([0, 1]), np.array([0, 0, 1]), np.array([3, 8, 90]))
-    together = fold_in(run.model(), "author", both, tokens, known.texts)
+    together = fold_in(run.model(), "author", both, tokens, known)
     torch.testing.assert_close(together[:1], folded(run, [3, 8], network, tokens), rtol=1e-3, atol=1e-3)
     torch.testing.assert_close(together[1:], folded(run, [90], network, tokens), rtol=1e-3, atol=1e-3)
 
@@ -165,7 +165,7 @@ def test_another_schema_is_refused(run: Run, before: State) -> None:
     cites = pl.DataFrame({"source": ["a"], "target": ["b"]})
     other = Network.from_frames(spec, {"paper": papers}, {"cites": cites})
     with pytest.raises(
-        InputError, match="the network's textless are ; the model was trained with author, venue"
+        InputError, match="types without text are none; the model was trained with author, venue"
     ):
         embed(run.model(), other)
 
@@ -182,3 +182,33 @@ def test_a_model_that_does_not_say_whom_it_knows(run: Run, grown: Network, tmp_p
 def test_rows_of_known_ids() -> None:
     known = pl.Series(["a", None, "c"])
     assert known_rows(pl.Series(["c", "x", "a", "b"]), known).tolist() == [2, -1, 0, -1]
+
+
+def test_the_order_of_types_and_relations_does_not_matter(run: Run, before: State, network: Network) -> None:
+    turned = before.built(turned=True)
+    assert turned.schema.relations == network.schema.relations[::-1]
+    then, now = embed(run.model(), network), embed(run.model(), turned)
+    for node_type in network.schema.node_types:
+        where = rows(turned, node_type, *network.ids(node_type))
+        np.testing.assert_allclose(now[node_type][where], then[node_type], rtol=1e-4, atol=1e-5)
+
+
+def test_longer_texts_and_more_neighbours_are_the_models_to_allow(
+    run: Run, before: State, network: Network
+) -> None:
+    other = before.built(max_tokens=64, neighbors={"paper": 9, "author": 9, "venue": 9})
+    then, now = embed(run.model(), network), embed(run.model(), other)
+    np.testing.assert_allclose(now["paper"], then["paper"], rtol=1e-4, atol=1e-5)
+
+
+def test_an_own_text_is_no_negative(run: Run, network: Network) -> None:
+    """All texts of the tiny network are among those kept: a node's own one must not count against it."""
+    tokens = open_run(run.path).batcher.tokens
+    known = KnownNodes.open(run.path)
+    assert known is not None
+    assert len(known.texts.offsets) == len(tokens.offsets)
+    model = run.model()
+    _, projection = model.textless.parameters_of("author")
+    texts = plm_vectors(model, tokens, np.arange(200))
+    scores = (folded(run, [7], network, tokens) @ projection.T @ texts.T).detach()[0]
+    assert int((scores > scores[7]).sum()) < 60

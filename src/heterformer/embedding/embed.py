@@ -28,7 +28,14 @@ from heterformer.embedding.signatures import Signatures
 from heterformer.embedding.since import Since
 from heterformer.embedding.states import TextStates
 from heterformer.embedding.unseen import check_schema, meeting
-from heterformer.embedding.vectors import ROWS, Chunk, Layout, Vectors, write_vectors
+from heterformer.embedding.vectors import (
+    ROWS,
+    Chunk,
+    Layout,
+    Vectors,
+    is_vectors_folder,
+    write_vectors,
+)
 from heterformer.errors import InputError
 from heterformer.files import write_text
 from heterformer.models.contract import NodeEncoder
@@ -40,6 +47,7 @@ from heterformer.progress import messages, progress_bar
 from heterformer.training.run import Run
 
 MANIFEST = "manifest.json"
+OTHER_FORMATS = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".npy", ".npz", ".arrow", ".feather", ".pt")
 ANY_KEY = np.uint64(0)  # the stable sample does not depend on it
 
 
@@ -75,17 +83,42 @@ def embed_to(
     What is computed is kept beside ``out`` until it is whole: after a kill the same call goes on from there.
     """
     out = Path(out)
-    if out.exists() and (out.is_dir() != (out.suffix != ".parquet")):
-        raise InputError(f"{out}: exists and is not what would be written there.")
+    _check_place(out, network)
     work = Embedding(model, VisibleNetwork.whole(network), options, tokenizer, since)
     out.parent.mkdir(parents=True, exist_ok=True)
     folder = out.with_name(f".{out.name}.work")
     _settle(folder, work.manifest)
-    work.compute(folder)
-    chunks = (chunk for t in work.types for chunk in work.chunks(t))
-    write_vectors(out, work.layout, chunks)
+    try:
+        work.compute(folder)
+        chunks = (chunk for t in work.types for chunk in work.chunks(t))
+        write_vectors(out, work.layout, chunks)
+    except KeyboardInterrupt:
+        messages.print(Text(f"{out}: not finished yet; the same command goes on."), soft_wrap=True)
+        raise
     shutil.rmtree(folder)
     return Vectors.open(out)
+
+
+def _check_place(out: Path, network: Network) -> None:
+    """Never take the place of something else, and find out before hours of work."""
+    if out.suffix in OTHER_FORMATS:
+        raise InputError(
+            f"{out}: expected a name that ends in .parquet, or a folder's for NumPy arrays; "
+            f"{out.suffix} is not written."
+        )
+    if out.suffix == ".parquet":
+        if out.is_dir():
+            raise InputError(f"{out}: is a folder, expected a file's name.")
+        return
+    if out.exists() and not (out.is_dir() and (is_vectors_folder(out) or not any(out.iterdir()))):
+        raise InputError(f"{out}: exists and holds something else; choose another name.")
+    for node_type in network.schema.node_types:
+        ids = network.id_series(node_type)
+        if (found := ids.filter(ids.str.contains(r"[\r\n]"))).len():
+            raise InputError(
+                f"{node_type} {found[0]!r}: an id with a line break does not fit into a list of ids; "
+                f"write Parquet instead (an output name that ends in .parquet)."
+            )
 
 
 def embed_run(
@@ -105,12 +138,17 @@ def embed_run(
 def _settle(folder: Path, manifest: dict[str, Any]) -> None:
     """Keep what an earlier call left if it was to make the same vectors; else start anew."""
     text = json.dumps(manifest, indent=1)
-    path = folder / MANIFEST
-    if path.is_file() and path.read_text(encoding="utf-8") != text:
-        messages.print(Text(f"{folder}: belongs to other options, model or network; starting anew."))
-        shutil.rmtree(folder)
-    folder.mkdir(exist_ok=True)
-    write_text(path, text)
+    path, old = folder / MANIFEST, folder.with_name(folder.name + ".old")
+    shutil.rmtree(old, ignore_errors=True)
+    if folder.exists() and not (path.is_file() and path.read_text(encoding="utf-8") == text):
+        if path.is_file():
+            said = f"{folder}: belongs to other options, model or network; starting anew."
+            messages.print(Text(said), soft_wrap=True)
+        folder.rename(old)  # at once and whole: half of it must not pass for the new one's
+        shutil.rmtree(old)
+    if not folder.exists():
+        folder.mkdir()
+        write_text(path, text)
 
 
 class Embedding:
@@ -127,29 +165,27 @@ class Embedding:
         self.trained, self.visible, self.options = model.eval(), visible, options or EmbedOptions()
         self.network, self.schema = visible.network, visible.network.schema
         check_schema(model.schema, self.schema)
-        self.tokens = open_tokens(self.network, tokenizer or _tokenizer_of(model))
+        # As in training, whatever another network would have by itself.
+        self.tokens = open_tokens(self.network, tokenizer or _tokenizer_of(model), model.schema.max_tokens)
         self.types = self._types()
         self.batcher = Batcher(
             visible, self.tokens, self._fan_out(), StableSample(visible, self.options.seed)
         )
-        self.since = None if since is None else Since(since, self._settings)
+        self.since = None if since is None else Since(since, self._settings, self.network)
 
     def _types(self) -> tuple[NodeType, ...]:
         for node_type in self.options.types:
             if node_type not in self.schema.node_types:
                 known = ", ".join(map(repr, self.schema.node_types))
                 raise InputError(f"--types names {node_type!r}, the node types are {known}.")
-        chosen = self.options.types or self.schema.node_types
-        if not hasattr(self.trained, "textless"):  # a model that knows texts alone
-            chosen = tuple(t for t in chosen if t in self.schema.text_rich)
-            if not chosen:
-                name = type(self.trained).__name__
-                raise InputError(f"{name} gives no vectors to nodes without text.")
-        return tuple(chosen)
+            if node_type not in self.trained.embedded_types:
+                raise InputError(f"--types names {node_type!r}, of which this model has learnt nothing.")
+        return tuple(dict.fromkeys(self.options.types or self.trained.embedded_types))
 
     def _fan_out(self) -> dict[NodeType, int]:
         cap = self.options.all_neighbors
-        return {t: cap or n for t, n in self.schema.neighbors.items()}
+        sampled = self.trained.schema.neighbors
+        return {t: (cap or n) if n else 0 for t, n in sampled.items()}
 
     @cached_property
     def _settings(self) -> dict[str, Any]:
@@ -174,7 +210,7 @@ class Embedding:
     @property
     def layout(self) -> Layout:
         extra = {}
-        if self.options.h0 and any(t in self.schema.textless for t in self.types):
+        if self.options.h0 and set(self.schema.textless) & set(self.types):
             extra["h0"] = int(self.trained.config.textless_dim)
         counts = {t: self.schema.counts[t] for t in self.types}
         metadata = self._settings | {"name": self.network.name}
@@ -216,8 +252,7 @@ class Embedding:
         rows = np.arange(start, stop)
         if self.since is None:
             return rows
-        ids = self.network.id_series(node_type)[start:stop]
-        return rows[~self.since.holds(node_type, ids, self._signatures(node_type, rows))]
+        return rows[~self.since.holds(node_type, rows, self._signatures(node_type, rows))]
 
     def _signatures(self, node_type: NodeType, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
         found = np.empty(len(rows), dtype=np.uint64)
@@ -242,8 +277,7 @@ class Embedding:
         vectors[rows - start] = found.numpy()
         if self.since is not None:
             kept = np.setdiff1d(np.arange(start, stop), rows)
-            ids = self.network.id_series(node_type)[kept]
-            vectors[kept - start] = self.since.vectors(node_type, ids)
+            vectors[kept - start] = self.since.vectors(node_type, kept)
         return vectors
 
     def chunks(self, node_type: NodeType) -> Iterator[Chunk]:
@@ -271,6 +305,7 @@ class Embedding:
 def model_digest(model: NodeEncoder) -> str:
     """A digest of a model's weights and options."""
     config = {name: getattr(model.config, name) for name in model.config.option_names()}
+    config["backbone"] = model.config.backbone
     digest = hashlib.blake2b(json.dumps(config, sort_keys=True).encode(), digest_size=16)
     for name, value in sorted(model.state_dict().items()):
         digest.update(name.encode())

@@ -19,7 +19,7 @@ class EmbedOptions:
     dtype: Literal["float32", "float16"] = "float32"
     """Precision of the written vectors."""
     states_dtype: Literal["float32", "float16"] = "float32"
-    """Precision of the texts' states on disk in between; float16 halves the space, costs about 0.001."""
+    """Precision of the texts' states on disk in between; float16 takes half the space and rounds."""
     h0: bool = False
     """Also write textless nodes' own short embeddings, in a column or array named h0."""
     seed: int = 0

@@ -58,7 +58,7 @@ class Signatures:
 
 
 def _textless_types(model: NodeEncoder) -> tuple[NodeType, ...]:
-    return model.schema.textless if hasattr(model, "textless") else ()
+    return tuple(t for t in model.embedded_types if t in model.schema.textless)
 
 
 def _textless_hashes(model: NodeEncoder, node_type: NodeType) -> Hashes:

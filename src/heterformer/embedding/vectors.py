@@ -45,6 +45,11 @@ class Layout:
     metadata: Mapping[str, Any]
 
 
+def is_vectors_folder(path: Path) -> bool:
+    """Whether a folder holds arrays of vectors that were written here."""
+    return (path / MANIFEST).is_file()
+
+
 def write_vectors(path: Path, layout: Layout, chunks: Iterator[Chunk]) -> None:
     """Write chunks as they come, type after type; the file or folder appears whole or not at all."""
     if path.suffix == ".parquet":

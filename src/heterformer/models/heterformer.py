@@ -126,6 +126,11 @@ class Heterformer(NodeEncoder):
         schema = self.schema
         return tuple(r for r in schema.edge_types if r.center in schema.text_rich and r.neighbor in neighbors)
 
+    @property
+    def embedded_types(self) -> tuple[NodeType, ...]:
+        """Without a token of textless nodes nothing is learnt of them."""
+        return self.schema.text_rich + (self.schema.textless if "textless" in self.kinds else ())
+
     def textless_vectors(self, node_type: NodeType, rows: Tensor) -> Tensor:
         """(n, d): ``W_phi h^(0)`` (Eq. 9)."""
         return self.finished(self.textless(node_type, rows))

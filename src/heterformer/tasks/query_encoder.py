@@ -30,6 +30,8 @@ class QueryEncoder:
         words = self.tokenizer(text.strip(), truncation=True, max_length=self.schema.max_tokens)["input_ids"]
         given: dict[EdgeType, list[int]] = {}
         for node in neighbors:
+            if node.node_type not in self.model.embedded_types:
+                raise InputError(f"this run's model does not look at {node.node_type!r} nodes.")
             given.setdefault(edge_type_to(self.schema, node.node_type), []).append(node.row)
         batch = query_batch(self.schema, self.tokens, words, given)
         with evaluating(self.model):

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from heterformer.embedding.embed import model_digest
 from heterformer.embedding.index import Rows
 from heterformer.errors import InputError
 from heterformer.network.lookup import Node, find_node
@@ -112,6 +113,10 @@ class Searcher:
         if len(vector) != found:
             at = self.store.vectors.path
             raise InputError(f"{at}: vectors have {found} numbers, the run's model makes {len(vector)}.")
+        made_by = self.store.vectors.metadata.get("model")
+        if self._vectors is not None and made_by not in (None, model_digest(self.run.model())):
+            said = "was made by another model than the run's; a text's vector does not compare with it"
+            raise InputError(f"{self._vectors}: {said}.")
         return Query(vector, given=tuple(neighbors))
 
     def like(self, node: Node) -> Query:

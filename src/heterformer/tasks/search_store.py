@@ -8,6 +8,7 @@ RUN/search/index/TYPE.*.faiss  an index; its name has a digest of the vectors it
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -119,8 +120,9 @@ def _own_vectors(run: Run, folder: Path) -> Vectors:
     now, note = _weights_digest(run), folder / WEIGHTS
     before = note.read_text(encoding="utf-8") if note.is_file() else None
     if before == now:
-        return Vectors.open(settled(folder / VECTORS))
-    if before is not None:
+        with suppress(InputError):  # unless they are gone or damaged
+            return Vectors.open(settled(folder / VECTORS))
+    elif before is not None:
         told = "its model has changed since its search vectors were made; making them again"
         _say(f"{run.path}: {told}.")
     note.unlink(missing_ok=True)  # so that a kill from here on leaves no vectors that seem to be up to date
@@ -131,6 +133,8 @@ def _own_vectors(run: Run, folder: Path) -> Vectors:
 
 def _weights_digest(run: Run) -> str:
     path = settled(run.best) / "model.safetensors"
+    if not path.is_file():
+        path = settled(run.last) / "model.safetensors"
     if not path.is_file():
         raise InputError(f"{run.path}: has no model yet; run 'heterformer train' again.")
     with path.open("rb") as file:

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from heterformer.batches.visible import VisibleNetwork
-from heterformer.files import replace_folder, settled
+from heterformer.files import reading, replace_folder, settled
 from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
 from heterformer.network.tokens import PackedTokens
@@ -29,7 +30,9 @@ class KnownNodes:
     @classmethod
     def of(cls, visible: VisibleNetwork, tokens: PackedTokens) -> KnownNodes:
         """What training may see. Texts are chosen by a hash of what they say, which is to say at random."""
-        chosen = np.sort(np.argsort(tokens.hashes(), kind="stable")[:TEXTS])
+        hashes = tokens.hashes()
+        seen = np.flatnonzero(_visible_texts(visible, tokens))
+        chosen = np.sort(seen[np.argsort(hashes[seen], kind="stable")[:TEXTS]])
         packed, offsets = tokens.gather(chosen)
         ids = {t: _known(visible, t) for t in visible.network.schema.textless}
         return cls(ids, PackedTokens({}, offsets, packed.astype(np.int32)))
@@ -50,9 +53,18 @@ class KnownNodes:
         folder = settled(model_folder / FOLDER)
         if not folder.is_dir():
             return None
-        ids = {p.stem: pl.read_parquet(p)["id"] for p in sorted(folder.glob("*.parquet"))}
-        with np.load(folder / "texts.npz", allow_pickle=False) as arrays:
-            return cls(ids, PackedTokens({}, arrays["offsets"], arrays["tokens"]))
+        with reading(folder):
+            ids = {p.stem: pl.read_parquet(p)["id"] for p in sorted(folder.glob("*.parquet"))}
+            with np.load(folder / "texts.npz", allow_pickle=False) as arrays:
+                return cls(ids, PackedTokens({}, arrays["offsets"], arrays["tokens"]))
+
+
+def _visible_texts(visible: VisibleNetwork, tokens: PackedTokens) -> NDArray[np.bool_]:
+    seen = np.ones(len(tokens.offsets) - 1, dtype=bool)
+    for node_type, rows in visible.hidden.items():
+        if node_type in tokens.first:
+            seen[tokens.first[node_type] + rows] = False
+    return seen
 
 
 def _known(visible: VisibleNetwork, node_type: NodeType) -> pl.Series:

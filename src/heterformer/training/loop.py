@@ -25,6 +25,7 @@ from heterformer.batches.pairs import TrainingBatches
 from heterformer.batches.randomness import stream_key
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.errors import InputError
+from heterformer.files import filled
 from heterformer.models.configuration import HeterformerConfig
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.heterformer import Heterformer
@@ -279,7 +280,8 @@ class Trainer:
         if self.cached is not None:
             self.cached.remove()
         self.run.load_best(self.model)
-        self.model.save_pretrained(self.run.path)
+        with filled(self.run.path) as folder:
+            self.model.save_pretrained(folder)
         write_model_card(self.run, self.network, self.model, self.early, reason)
         _say(
             f"{self.run.path}: {reason}; best validation PREC {self.early.best:.4f} at step "

@@ -160,6 +160,9 @@ class TrainingOptions:
         rates = ("learning_rate", "new_learning_rate", "textless_learning_rate", "adam_epsilon")
         others = ("max_grad_norm", "refresh_every")
         _check_above(self, {"batch_size": 1, **dict.fromkeys((*positive, *rates, *others), 0)})
+        for name in ("seed", "weight_decay"):
+            if getattr(self, name) < 0:
+                raise InputError(f"--{name.replace('_', '-')} is {getattr(self, name)}, expected 0 or more.")
         if self.refresh_every is not None and self.neighbor_states == "live":
             found = f"--refresh-every is {self.refresh_every}, but --neighbor-states is live"
             raise InputError(f"{found}; only cached states are refreshed.")
@@ -226,6 +229,8 @@ def _config_values(path: Path) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise InputError(f"{path}: expected a mapping of options to values.")
     values = values.get("options", values)  # a run's own config.yaml holds them one level down
+    if not isinstance(values, dict):
+        raise InputError(f"{path}: expected a mapping of options to values.")
     known = _flags(TrainingOptions())
     flat: dict[str, Any] = {}
     for name, value in values.items():

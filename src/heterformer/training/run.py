@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from heterformer.errors import InputError
-from heterformer.files import replace_file, replace_folder, settled, write_text
+from heterformer.files import reading, replace_file, replace_folder, settled, write_text
 from heterformer.models.configuration import HeterformerConfig
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.heterformer import Heterformer
@@ -62,12 +62,15 @@ class Run:
     def config(self) -> dict[str, Any]:
         """The resolved configuration; a folder without one is no run."""
         try:
-            values: dict[str, Any] = yaml.safe_load((self.path / CONFIG).read_text(encoding="utf-8"))
+            text = (self.path / CONFIG).read_text(encoding="utf-8")
         except OSError:
             raise InputError(
                 f"{self.path}: not a run, expected a folder that 'heterformer train' wrote."
             ) from None
-        return values
+        with reading(self.path / CONFIG):
+            values = yaml.safe_load(text)
+            TrainingOptions.from_dict(values["options"])
+            return {name: values[name] for name in ("network", "fingerprint", "options")}
 
     def options(self) -> TrainingOptions:
         return TrainingOptions.from_dict(self.config()["options"])
@@ -75,7 +78,11 @@ class Run:
     def network(self) -> Network:
         """The network that the run was trained on, which must not have changed."""
         config = self.config()
-        network = Network.open(config["network"])
+        try:
+            network = Network.open(config["network"])
+        except InputError as error:
+            moved = f"if it was moved, 'heterformer train NEW_PLACE {self.path}' tells the run where to"
+            raise InputError(f"{self.path}: its network cannot be opened ({error}); {moved}.") from None
         self._check_network(network, config)
         return network
 
@@ -121,10 +128,11 @@ class Run:
 
     def load_checkpoint(self, model: NodeEncoder, optimizers: Optimizers) -> tuple[Position, EarlyStopping]:
         """Restore the last checkpoint."""
-        model.load_state_dict(load_file(self.last / "model.safetensors"))
-        optimizers.load_tensors(load_file(self.last / "optimizer.safetensors"))
-        state = json.loads((self.last / "state.json").read_text(encoding="utf-8"))
-        return Position(**state["position"]), EarlyStopping(**state["early_stopping"])
+        with reading(self.last):
+            model.load_state_dict(load_file(self.last / "model.safetensors"))
+            optimizers.load_tensors(load_file(self.last / "optimizer.safetensors"))
+            state = json.loads((self.last / "state.json").read_text(encoding="utf-8"))
+            return Position(**state["position"]), EarlyStopping(**state["early_stopping"])
 
     def save_best(self, model: NodeEncoder) -> None:
         with replace_folder(self.best) as folder:
@@ -133,13 +141,17 @@ class Run:
     def load_best(self, model: NodeEncoder) -> None:
         """The weights of the best validation figure so far."""
         if settled(self.best).is_dir():
-            model.load_state_dict(load_file(self.best / "model.safetensors"))
+            with reading(self.best):
+                model.load_state_dict(load_file(self.best / "model.safetensors"))
 
     def model(self) -> NodeEncoder:
         """The best model so far, finished or not."""
         if not self.started:
             raise InputError(f"{self.path}: has no checkpoint yet; run 'heterformer train' again.")
-        model = Heterformer(HeterformerConfig.from_pretrained(self.path))
+        with reading(self.path):
+            model = Heterformer(HeterformerConfig.from_pretrained(self.path))
+            if not settled(self.best).is_dir():  # stopped before its first validation
+                model.load_state_dict(load_file(self.last / "model.safetensors"))
         self.load_best(model)
         model.name_or_path = str(
             self.path
