@@ -7,8 +7,9 @@ from heterformer.network.store import Network
 
 if TYPE_CHECKING:
     from heterformer.models.heterformer import Heterformer
+    from heterformer.models.registry import load_model
 
-__all__ = ["Heterformer", "InputError", "Network"]
+__all__ = ["Heterformer", "InputError", "Network", "load_model"]
 __version__ = "0.1.0"
 
 
@@ -18,4 +19,8 @@ def __getattr__(name: str) -> Any:
         from heterformer.models.heterformer import Heterformer
 
         return Heterformer
+    if name == "load_model":
+        from heterformer.models.registry import load_model
+
+        return load_model
     raise AttributeError(f"module 'heterformer' has no attribute {name!r}")

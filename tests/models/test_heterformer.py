@@ -277,7 +277,7 @@ def test_from_backbone_takes_anything_with_a_schema(backbones: dict[str, str]) -
 
 def test_unknown_option(backbones: dict[str, str]) -> None:
     with pytest.raises(
-        InputError, match="Heterformer has no option 'virtual_token', expected one of textless_dim"
+        InputError, match="Heterformer has no option 'virtual_token', expected one of readout"
     ):
         new_model(backbones["bert"], virtual_token="both")
 

@@ -148,7 +148,7 @@ def test_the_model_card_says_what_was_trained(whole: Run) -> None:
 
 
 def test_the_run_says_what_it_was_asked(whole: Run) -> None:
-    assert whole.options() == options()
+    assert whole.options() == options().resolved()
     assert whole.network().fingerprint == tiny_network().fingerprint
 
 

@@ -10,9 +10,8 @@ from transformers import AutoTokenizer
 from heterformer.batches.batcher import Batcher
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.errors import InputError
-from heterformer.models.configuration import HeterformerConfig
 from heterformer.models.contract import NodeEncoder
-from heterformer.models.heterformer import Heterformer
+from heterformer.models.registry import untrained_model
 from heterformer.network.split import Pairs, Part, Split
 from heterformer.network.store import Network
 from heterformer.network.tokens import open_tokens
@@ -41,7 +40,7 @@ def open_run(path: Path | str) -> OpenRun:
     network = run.network()
     if not run.started:
         raise InputError(f"{path}: has no checkpoint yet; run 'heterformer train' again.")
-    model = Heterformer(HeterformerConfig.from_pretrained(run.path))
+    model = untrained_model(run.path)
     run.load_best(model)
     split = run.split(network)
     tokens = open_tokens(network, AutoTokenizer.from_pretrained(run.path))
