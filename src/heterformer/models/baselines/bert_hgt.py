@@ -15,7 +15,7 @@ from heterformer.models.baselines.cascaded import (
     HeterogeneousCascadedConfig,
     start_at_identity,
 )
-from heterformer.models.baselines.convolutions import HGTConv
+from heterformer.models.baselines.convolutions import HeteroLinear, HGTConv
 from heterformer.network.schema import EdgeType, NodeType
 
 TEXT = "text"
@@ -43,6 +43,8 @@ class BertHgt(HeterogeneousCascaded):
         convolution: Any = HGTConv(width, width, (types, [self.triple(r) for r in self.edge_types]), heads)
         for unread in types[1:]:  # textless nodes receive nothing
             del convolution.out_lin.lins[unread], convolution.skip[unread]
+        for name in ("k_rel", "v_rel"):
+            setattr(convolution, name, RelationMatrices(width // heads, heads * len(self.edge_types)))
         result: nn.Module = convolution
         return result
 
@@ -53,7 +55,7 @@ class BertHgt(HeterogeneousCascaded):
             init.zeros_(linear.bias)
         start_at_identity(convolution.k_rel.weight)
         start_at_identity(convolution.v_rel.weight)
-        start_at_identity(convolution.out_lin.lins[TEXT].weight)
+        start_at_identity(convolution.out_lin.lins[TEXT].weight, 2.0)  # the GELU before it halves small values
         init.zeros_(convolution.out_lin.lins[TEXT].bias)
         init.zeros_(convolution.skip[TEXT])
 
@@ -80,6 +82,17 @@ class BertHgt(HeterogeneousCascaded):
 
     def triple(self, r: EdgeType) -> tuple[str, str, str]:
         return self.name_of(r.neighbor), r.name, TEXT
+
+
+class RelationMatrices(HeteroLinear):  # type: ignore[misc]
+    """``HeteroLinear`` without its writes into one tensor, part by part, which backward has to undo."""
+
+    def __init__(self, width: int, types: int) -> None:
+        super().__init__(width, width, types, is_sorted=True, bias=False)
+
+    def forward_naive(self, x: Tensor, type_ptr: Tensor) -> Tensor:
+        parts = torch.split(x, type_ptr.diff().tolist())
+        return torch.cat([part @ weight for part, weight in zip(parts, self.weight, strict=True)])
 
 
 AutoConfig.register(BertHgtConfig.model_type, BertHgtConfig)

@@ -6,7 +6,7 @@ from heterformer.errors import InputError
 
 try:
     import torch_geometric.backend
-    from torch_geometric.nn import GATConv, HANConv, HGTConv, RGCNConv, SAGEConv
+    from torch_geometric.nn import GATConv, HANConv, HeteroLinear, HGTConv, RGCNConv, SAGEConv
 except ModuleNotFoundError as error:
     raise InputError(
         "graph baselines need torch_geometric: pip install 'heterformer[pyg]', or take another --model"
@@ -16,4 +16,4 @@ except ModuleNotFoundError as error:
 # of over each, and HGT's are chosen by a stopwatch, so that two runs could differ.
 torch_geometric.backend.use_segment_matmul = False
 
-__all__ = ["GATConv", "HANConv", "HGTConv", "RGCNConv", "SAGEConv"]
+__all__ = ["GATConv", "HANConv", "HGTConv", "HeteroLinear", "RGCNConv", "SAGEConv"]

@@ -17,7 +17,9 @@ from heterformer.models.baselines.tf_idf import TfIdf
 from heterformer.models.configuration import positive
 from heterformer.network.tokens import PackedTokens
 
-SPREAD = 0.5  # of E's entries: makes vectors sqrt(d) / 2 long, about as a PLM's are
+# E's entries start small, so that Adam's steps at the rate of textless tables soon turn its rows, and the
+# product is made larger: a vector starts about sqrt(d) / 4 long, which scores without temperature need.
+SPREAD, GAIN = 0.02, 12.5
 
 
 class MeanSageConfig(CascadedConfig):
@@ -62,8 +64,8 @@ class MeanSage(BertMeanSage):
         self.words.fit(tokens, special_tokens)
 
     def read(self, texts: Texts, index: Tensor | None = None) -> Tensor:
-        vectors: Tensor = self.words(texts if index is None else texts.select(index))
-        return vectors
+        vectors: Tensor = self.words(texts if index is None else texts.select(index))  # (U, d)
+        return GAIN * vectors
 
     def get_input_embeddings(self) -> nn.Module:
         return self.words.embeddings
