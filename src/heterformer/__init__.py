@@ -8,8 +8,9 @@ from heterformer.network.store import Network
 if TYPE_CHECKING:
     from heterformer.embedding.embed import embed
     from heterformer.models.heterformer import Heterformer
+    from heterformer.models.registry import load_model
 
-__all__ = ["Heterformer", "InputError", "Network", "embed"]
+__all__ = ["Heterformer", "InputError", "Network", "embed", "load_model"]
 __version__ = "0.1.0"
 
 
@@ -23,4 +24,8 @@ def __getattr__(name: str) -> Any:
         from heterformer.embedding.embed import embed
 
         return embed
+    if name == "load_model":
+        from heterformer.models.registry import load_model
+
+        return load_model
     raise AttributeError(f"module 'heterformer' has no attribute {name!r}")

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from transformers import BertConfig, BertModel, ElectraConfig, ElectraModel, RobertaConfig, RobertaModel
 
 from heterformer.batches.batch import Batch, Neighbors, Texts
+from heterformer.models.contract import NodeEncoder
+from heterformer.models.registry import MODELS
 from heterformer.network.schema import Relation, Schema
+from heterformer.network.tokens import PackedTokens
 
 VOCABULARY = 60
 MAX_TOKENS = 12
@@ -35,6 +40,29 @@ def save_backbone(folder: Path, family: str = "bert", layers: int = 3, **sizes: 
     else:
         ElectraModel(ElectraConfig(**options, embedding_size=16)).save_pretrained(folder)
     return str(folder)
+
+
+def new_model(name: str, backbone: str, **options: Any) -> NodeEncoder:
+    """A registered model that has seen texts, with random aggregation unless said otherwise.
+
+    At the identity, mistakes in an aggregation could cancel out.
+    """
+    torch.manual_seed(1)
+    model = MODELS[name]
+    if "aggregation_init" in model.config_class.option_names():
+        options = {"aggregation_init": "random", **options}
+    made = model.from_backbone(backbone, schema(), **options)
+    made.prepare(random_tokens(), special_tokens=(0, 1))
+    return made
+
+
+def random_tokens() -> PackedTokens:
+    """Texts of a network, some tokens more frequent than others; the first two are special."""
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(0, MAX_TOKENS + 1, 50)
+    tokens = np.minimum(rng.geometric(0.05, lengths.sum()), VOCABULARY - 1).astype(np.int32)
+    tokens[::7] = 0
+    return PackedTokens({"paper": 0, "review": 40}, np.concatenate([[0], np.cumsum(lengths)]), tokens)
 
 
 def schema() -> Schema:

@@ -34,7 +34,7 @@ def test_a_bad_option_is_named(option: str, value: Any, message: str) -> None:
 
 def test_option_names_are_what_a_user_can_choose() -> None:
     names = HeterformerConfig.option_names()
-    assert names[:4] == ("textless_dim", "readout", "normalize", "temperature")
+    assert names[:4] == ("readout", "normalize", "temperature", "textless_dim")
     assert "virtual_tokens" in names
     assert not {"backbone", "schema", "dtype"} & set(names)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from transformers import AutoModel
 
-from heterformer.batches.batch import Batch, Neighbors, Texts
+from heterformer.batches.batch import Batch, Texts
 from heterformer.errors import InputError
 from heterformer.models import Heterformer
 from tests.models.random_batches import VOCABULARY, random_batch, save_backbone, schema
@@ -191,44 +191,6 @@ def test_save_and_load_give_equal_bits(
     assert torch.equal(loaded.textless_vectors("author", rows), model.textless_vectors("author", rows))
 
 
-def test_a_vector_does_not_depend_on_the_batch(backbones: dict[str, str]) -> None:
-    model, batch = new_model(backbones["bert"]).double(), random_batch(8)
-    together = model.encode(batch)
-    states = model.text_states(batch.texts.first(batch.neighbor_texts))
-    order = torch.randperm(len(batch.centers))
-    place = torch.argsort(order)
-
-    def reordered(edges: Neighbors) -> Neighbors:
-        center, index = place[edges.center].sort(stable=True)
-        return Neighbors(center, edges.node[index])
-
-    shuffled = replace(
-        batch,
-        centers=batch.centers[order],
-        neighbors={r: reordered(n) for r, n in reversed(batch.neighbors.items())},
-    )
-    torch.testing.assert_close(model(shuffled, states), together[order], atol=1e-12, rtol=0)
-    for i, vector in enumerate(together):
-        mine = {r: n.center == i for r, n in batch.neighbors.items()}
-        alone = replace(
-            batch,
-            centers=batch.centers[i : i + 1],
-            neighbors={
-                r: Neighbors(n.center[mine[r]] * 0, n.node[mine[r]]) for r, n in batch.neighbors.items()
-            },
-        )
-        torch.testing.assert_close(model(alone, states)[0], vector, atol=1e-12, rtol=0)
-
-
-def test_text_states_do_not_depend_on_the_order_of_texts(backbones: dict[str, str]) -> None:
-    model, batch = new_model(backbones["bert"]).double(), random_batch(9)
-    order = torch.randperm(len(batch.texts))
-    states = model.text_states(batch.texts)
-    torch.testing.assert_close(
-        model.text_states(batch.texts.select(order)), states[order], atol=1e-12, rtol=0
-    )
-
-
 def test_sparse_token_gradients_are_the_dense_ones(backbones: dict[str, str]) -> None:
     model, batch = new_model(backbones["bert"]), random_batch(1)
     dense = gradients(model, model.encode(batch))
@@ -249,25 +211,6 @@ def test_dropout_is_on_in_training_only(backbones: dict[str, str]) -> None:
     once.sum().backward()
 
 
-def test_runs_under_autocast(backbones: dict[str, str]) -> None:
-    model, batch = new_model(backbones["bert"]), random_batch(2)
-    expected = gradients(model, model.encode(batch))
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        vectors = model.encode(batch)
-    torch.testing.assert_close(vectors.float(), model.encode(batch), atol=0.1, rtol=0.1)
-    assert gradients(model, vectors.float()).keys() == expected.keys()
-
-
-def test_parameter_groups_hold_every_parameter_once(backbones: dict[str, str]) -> None:
-    model = new_model(backbones["bert"])
-    groups = model.parameter_groups()
-    assert list(groups) == ["backbone", "new", "textless"]
-    assert {id(p) for p in groups["backbone"]} == {id(p) for p in model.backbone.parameters()}
-    assert {id(p) for p in groups["textless"]} == {id(t.weight) for t in model.textless.tables}
-    everything = [id(p) for group in groups.values() for p in group]
-    assert sorted(everything) == sorted(id(p) for p in model.parameters())
-
-
 def test_from_backbone_takes_anything_with_a_schema(backbones: dict[str, str]) -> None:
     class Network:
         schema = schema()
@@ -277,7 +220,7 @@ def test_from_backbone_takes_anything_with_a_schema(backbones: dict[str, str]) -
 
 def test_unknown_option(backbones: dict[str, str]) -> None:
     with pytest.raises(
-        InputError, match="Heterformer has no option 'virtual_token', expected one of textless_dim"
+        InputError, match="Heterformer has no option 'virtual_token', expected one of readout"
     ):
         new_model(backbones["bert"], virtual_token="both")
 

@@ -10,6 +10,8 @@ import yaml
 
 from heterformer import cli
 from heterformer.errors import InputError
+from heterformer.models import HeterformerConfig
+from heterformer.models.registry import MODELS, ModelName
 from heterformer.network.split import SplitOptions
 from heterformer.network.store import Network
 from heterformer.training import loop
@@ -231,9 +233,39 @@ def test_what_is_left_to_the_backbone() -> None:
     papers = ModelOptions(backbone="bert-base-uncased").resolved()
     chosen = (papers.neighbor_pooling, papers.readout, papers.normalize, papers.temperature)
     assert chosen == ("cls", "cls", "no", 1.0)
-    values = ModelOptions(readout="cls", temperature=0.3).config_values()
+    values = ModelOptions(readout="cls", temperature=0.3).config_values(HeterformerConfig.option_names())
     assert (values["readout"], values["temperature"], values["normalize"]) == ("cls", 0.3, True)
     assert own.resolved() == own
+
+
+@pytest.mark.parametrize(
+    ("model", "option", "value", "flag"),
+    [
+        ("bert", "virtual_tokens", "none", "--virtual-tokens"),
+        ("bert_gat", "textless_dim", 32, "--textless-dim"),
+        ("heterformer", "vocabulary", 2000, "--vocabulary"),
+        ("graph_formers", "vector_width", 64, "--vector-width"),
+    ],
+)
+def test_an_option_that_the_model_lacks_must_be_left_alone(
+    model: ModelName, option: str, value: Any, flag: str
+) -> None:
+    known = MODELS[model].config_class.option_names()
+    with pytest.raises(InputError) as caught:
+        ModelOptions(model=model, **{option: value}).config_values(known)
+    assert str(caught.value) == f"--model {model} has no option {flag}."
+    assert option not in ModelOptions(model=model).config_values(known)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_presets_and_what_suits_the_backbone_are_for_all_models(parse: Parse, model: str) -> None:
+    known = MODELS[model].config_class.option_names()
+    for words in ((), ("--preset", "paper"), ("--preset", "paper", "--backbone", "minilm")):
+        options = parse("--model", model, *words).resolved().model
+        values = options.config_values(known)
+        assert set(values) <= set(known)
+        assert options.model == model
+        assert values["readout"] == options.readout
 
 
 def test_normalize_as_yaml_reads_it(parse: Parse, tmp_path: Path) -> None:

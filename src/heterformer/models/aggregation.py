@@ -89,10 +89,14 @@ class Aggregation(nn.Module):
         query = torch.einsum("bkc,kcd->bkd", query, key)
         entries = torch.cat([center, messages])  # (B + E, d): v_i is among its own neighbours, unprojected
         entries = entries.index_select(0, neighborhoods.rows.flatten()).view(*neighborhoods.rows.shape, -1)
-        scores = torch.bmm(query, entries.mT) / math.sqrt(value.shape[1])  # (B, k, 1 + F), Eq. 7
+        scores = self.scores(query, entries)  # (B, k, 1 + F)
         alpha = torch.softmax(scores.masked_fill(~neighborhoods.present[:, None], -math.inf), -1)
         mixture = torch.bmm(alpha, entries)  # (B, k, d)
         return torch.einsum("bkd,kcd->bkc", mixture, value).flatten(1)  # (B, d), Eq. 6
+
+    def scores(self, query: Tensor, entries: Tensor) -> Tensor:
+        """(B, k, 1 + F): how much a centre looks at itself, which comes first, and its neighbours (Eq. 7)."""
+        return torch.bmm(query, entries.mT) / math.sqrt(len(self.key) // self.heads)
 
     def initialize(self, start: str, std: float) -> None:
         """At the identity a token is a weighted mean of states, which the PLM can read from step one."""

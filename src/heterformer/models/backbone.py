@@ -84,6 +84,40 @@ def run_layer(
     return result
 
 
+def text_vectors(plm: Any, packing: Packing, readout: str) -> Tensor:
+    """(U, d): what the whole PLM says of each text, in the order given; by [CLS] or the mean over tokens."""
+    hidden = embed(plm, packing)  # (T, d)
+    layers = plm.encoder.layer
+    for number, layer in enumerate(layers):
+        first_only = readout == "cls" and number == len(layers) - 1
+        hidden = run_layer(layer, hidden, packing, first_only=first_only)
+    return (hidden if readout == "cls" else packing.mean(hidden))[packing.rank]
+
+
+def pooled(hidden: Tensor, packing: Packing, pooling: str) -> Tensor:
+    """(U, d): what stands for each text in a layer, H[CLS] in the paper."""
+    return packing.mean(hidden) if pooling == "mean" else hidden.index_select(0, packing.first)
+
+
+def layer_states(plm: Any, texts: Texts, pooling: str) -> Tensor:
+    """(U, L, d): the state with which each text, all by itself, enters each of the L layers but the first."""
+    layers = plm.encoder.layer
+    if len(layers) == 1:
+        return plm.embeddings.word_embeddings.weight.new_empty(len(texts), 0, plm.config.hidden_size)  # type: ignore[no-any-return]
+    packing = pack(texts)
+    hidden = embed(plm, packing)  # H^(0), (T, d)
+    states = []
+    for layer in layers[:-2]:
+        hidden = run_layer(layer, hidden, packing)  # (T, d)
+        states.append(pooled(hidden, packing, pooling))
+    # Nothing reads the last layer, and of the one before only what stands for the text.
+    if pooling == "cls":
+        states.append(run_layer(layers[-2], hidden, packing, first_only=True))  # (U, d)
+    else:
+        states.append(packing.mean(run_layer(layers[-2], hidden, packing)))
+    return torch.stack(states, 1)[packing.rank]
+
+
 def _attention(layer: Any, hidden: Tensor, packing: Packing, virtual: Tensor | None) -> Tensor:
     """MHA(H, H~): queries from the text, keys and values from the text and the virtual tokens (Eq. 4)."""
     attention = layer.attention.self

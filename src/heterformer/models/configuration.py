@@ -23,8 +23,6 @@ class NodeEncoderConfig(PretrainedConfig):  # type: ignore[misc]
     """The configuration of the PLM, as its own ``config.json`` says it."""
     schema: dict[str, Any] | None = None
     """``Schema.to_dict()`` of the network the model was built for."""
-    textless_dim: int = 64
-    """Width of a textless node's own embedding (Eq. 9)."""
     readout: str = "cls"
     """A text's vector is its [CLS] state (``cls``, the paper) or the mean over its tokens (``mean``)."""
     normalize: bool = False
@@ -37,10 +35,9 @@ class NodeEncoderConfig(PretrainedConfig):  # type: ignore[misc]
         self.check_options()
 
     def check_options(self) -> None:
-        _one_of(self, "readout", READOUTS)
-        _flag(self, "normalize")
-        _positive(self, "textless_dim", whole=True)
-        _positive(self, "temperature", whole=False)
+        one_of(self, "readout", READOUTS)
+        flag(self, "normalize")
+        positive(self, "temperature", whole=False)
 
     @classmethod
     def option_names(cls) -> tuple[str, ...]:
@@ -60,7 +57,20 @@ class NodeEncoderConfig(PretrainedConfig):  # type: ignore[misc]
         return float(self.backbone_config.initializer_range)
 
 
-class HeterformerConfig(NodeEncoderConfig):
+class HeterogeneousConfig(NodeEncoderConfig):
+    """What models that know textless nodes share."""
+
+    model_type = "heterogeneous_node_encoder"
+
+    textless_dim: int = 64
+    """Width of a textless node's own embedding (Eq. 9)."""
+
+    def check_options(self) -> None:
+        super().check_options()
+        positive(self, "textless_dim", whole=True)
+
+
+class HeterformerConfig(HeterogeneousConfig):
     """Heterformer's own options; the defaults are the paper's, but for the identity start."""
 
     model_type = "heterformer"
@@ -82,13 +92,13 @@ class HeterformerConfig(NodeEncoderConfig):
 
     def check_options(self) -> None:
         super().check_options()
-        _one_of(self, "virtual_tokens", VIRTUAL_TOKENS)
-        _one_of(self, "aggregation_init", AGGREGATION_INITS)
-        _one_of(self, "neighbor_pooling", READOUTS)
+        one_of(self, "virtual_tokens", VIRTUAL_TOKENS)
+        one_of(self, "aggregation_init", AGGREGATION_INITS)
+        one_of(self, "neighbor_pooling", READOUTS)
         for name in ("heterogeneous_projection", "share_aggregation_layers", "share_aggregation_kinds"):
-            _flag(self, name)
+            flag(self, name)
         if self.aggregation_heads is not None:
-            _positive(self, "aggregation_heads", whole=True)
+            positive(self, "aggregation_heads", whole=True)
             width = self.backbone_config.hidden_size
             if width % self.aggregation_heads:
                 raise InputError(
@@ -97,19 +107,22 @@ class HeterformerConfig(NodeEncoderConfig):
                 )
 
 
-def _one_of(config: NodeEncoderConfig, name: str, choices: tuple[str, ...]) -> None:
+def one_of(config: NodeEncoderConfig, name: str, choices: tuple[str, ...]) -> None:
+    """Refuse an option that is none of ``choices``."""
     value = getattr(config, name)
     if value not in choices:
         raise InputError(f"{name} is {value!r}, expected one of {', '.join(choices)}")
 
 
-def _flag(config: NodeEncoderConfig, name: str) -> None:
+def flag(config: NodeEncoderConfig, name: str) -> None:
+    """Refuse an option that is neither true nor false."""
     value = getattr(config, name)
     if not isinstance(value, bool):
         raise InputError(f"{name} is {value!r}, expected true or false")
 
 
-def _positive(config: NodeEncoderConfig, name: str, whole: bool) -> None:
+def positive(config: NodeEncoderConfig, name: str, whole: bool) -> None:
+    """Refuse an option that is no number above 0."""
     value = getattr(config, name)
     if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)) or value <= 0:
         what = "a positive whole number" if whole else "a positive number"

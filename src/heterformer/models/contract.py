@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Collection
 from functools import cached_property
 from typing import Any, Self
 
@@ -14,7 +15,8 @@ from heterformer.batches.batch import Batch, Texts
 from heterformer.errors import InputError
 from heterformer.models.backbone import load_backbone, max_tokens
 from heterformer.models.configuration import NodeEncoderConfig
-from heterformer.network.schema import NodeType, Schema
+from heterformer.network.schema import EdgeType, NodeType, Schema
+from heterformer.network.tokens import PackedTokens
 
 
 class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
@@ -42,7 +44,7 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
                 f"but backbone {str(path_or_name)!r} reads at most {max_tokens(plm)}"
             )
         model = cls(cls.config_class(backbone=plm.config.to_diff_dict(), schema=schema.to_dict(), **options))
-        model.backbone.load_state_dict(plm.state_dict())
+        model.start_from(plm)
         model.eval()
         return model
 
@@ -57,6 +59,13 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
         for parameter in model.parameters():
             parameter.data = parameter.data.clone()
         return model
+
+    def start_from(self, plm: Any) -> None:
+        """Take over the weights of a PLM."""
+        self.backbone.load_state_dict(plm.state_dict())
+
+    def prepare(self, tokens: PackedTokens, special_tokens: Collection[int]) -> None:
+        """Look once, before training, at all texts of the network; most models need not."""
 
     @cached_property
     def schema(self) -> Schema:
@@ -85,9 +94,16 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
     def forward(self, batch: Batch, states: Tensor) -> Tensor:
         """(B, d): the vectors of the batch's centres, given ``text_states`` of its neighbour texts."""
 
-    @abstractmethod
     def textless_vectors(self, node_type: NodeType, rows: Tensor) -> Tensor:
         """(n, d): the vectors of textless nodes."""
+        raise InputError(
+            f"{type(self).__name__} knows text-rich nodes only and has no vectors of {node_type!r} nodes"
+        )
+
+    @property
+    def warms_up(self) -> bool:
+        """Whether the textless nodes are warmed up (Eq. 10) before training."""
+        return False
 
     def encode(self, batch: Batch) -> Tensor:
         """(B, d): both passes in one graph, as training needs them."""
@@ -106,6 +122,11 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
             group = next((g for prefix, g in prefixes.items() if name.startswith(prefix)), "new")
             groups[group].append(parameter)
         return groups
+
+    def edge_types_from(self, neighbors: tuple[NodeType, ...]) -> tuple[EdgeType, ...]:
+        """The edge types under which text-rich centres see ``neighbors``."""
+        schema = self.schema
+        return tuple(r for r in schema.edge_types if r.center in schema.text_rich and r.neighbor in neighbors)
 
     def finished(self, vectors: Tensor) -> Tensor:
         """``vectors``, of length 1 if the config says so."""

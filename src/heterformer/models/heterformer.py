@@ -15,12 +15,12 @@ from transformers import AutoConfig, AutoModel
 
 from heterformer.batches.batch import Batch, Texts
 from heterformer.models.aggregation import Aggregation, EdgeProjection, EdgeProjections, Neighborhoods
-from heterformer.models.backbone import embed, run_layer, without_pooler
+from heterformer.models.backbone import embed, layer_states, pooled, run_layer, without_pooler
 from heterformer.models.configuration import HeterformerConfig
 from heterformer.models.contract import NodeEncoder
-from heterformer.models.packing import Packing, pack
+from heterformer.models.packing import pack
 from heterformer.models.textless import TextlessNodes
-from heterformer.network.schema import EdgeType, NodeType
+from heterformer.network.schema import NodeType
 
 KINDS = ("text_rich", "textless")  # of neighbours, and so of virtual neighbour tokens
 
@@ -50,27 +50,9 @@ class Heterformer(NodeEncoder):
 
         (U, 0, d) if no virtual token is made of texts.
         """
-        layers = self.backbone.encoder.layer
-        if "text_rich" not in self.kinds or len(layers) == 1:
+        if "text_rich" not in self.kinds:
             return torch.empty(len(texts), 0, self.width, device=self.device, dtype=self.dtype)
-        packing = pack(texts)
-        hidden = embed(self.backbone, packing)  # H^(0), (T, d)
-        states = []
-        for layer in layers[:-2]:
-            hidden = run_layer(layer, hidden, packing)  # (T, d)
-            states.append(self.state(hidden, packing))  # (U, d)
-        # Nobody reads a neighbour's last layer, and of the one before only what stands for the text.
-        if self.config.neighbor_pooling == "cls":
-            states.append(run_layer(layers[-2], hidden, packing, first_only=True))  # (U, d)
-        else:
-            states.append(self.state(run_layer(layers[-2], hidden, packing), packing))
-        return torch.stack(states, 1)[packing.rank]
-
-    def state(self, hidden: Tensor, packing: Packing) -> Tensor:
-        """(U, d): what stands for each text in the aggregation, h = H[CLS] in the paper."""
-        if self.config.neighbor_pooling == "mean":
-            return packing.mean(hidden)
-        return hidden.index_select(0, packing.first)
+        return layer_states(self.backbone, texts, self.config.neighbor_pooling)
 
     def forward(self, batch: Batch, states: Tensor) -> Tensor:
         """(B, d): Algorithm 1, for all centres of the batch at once."""
@@ -79,7 +61,7 @@ class Heterformer(NodeEncoder):
         hidden = embed(self.backbone, packing)  # H^(0), (T, d)
         layers = self.backbone.encoder.layer
         for depth, layer in enumerate(layers):
-            center = self.state(hidden, packing)  # h^(l), (B, d)
+            center = pooled(hidden, packing, self.config.neighbor_pooling)  # h^(l), (B, d)
             virtual = self.virtual_tokens(depth, center, neighborhoods)  # z^(l), (B, 2, d)
             first_only = depth == len(layers) - 1 and self.config.readout == "cls"
             hidden = run_layer(layer, hidden, packing, virtual, first_only)  # H^(l + 1), Eq. 4 and 5
@@ -121,10 +103,9 @@ class Heterformer(NodeEncoder):
         kind = "any_kind" if self.config.share_aggregation_kinds else kind
         return f"{kind}_any_layer" if self.config.share_aggregation_layers else f"{kind}_{depth}"
 
-    def edge_types_from(self, neighbors: tuple[NodeType, ...]) -> tuple[EdgeType, ...]:
-        """The edge types under which text-rich centres see ``neighbors``."""
-        schema = self.schema
-        return tuple(r for r in schema.edge_types if r.center in schema.text_rich and r.neighbor in neighbors)
+    @property
+    def warms_up(self) -> bool:
+        return "textless" in self.kinds
 
     @property
     def embedded_types(self) -> tuple[NodeType, ...]:

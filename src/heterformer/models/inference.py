@@ -11,7 +11,7 @@ from torch import Tensor
 
 from heterformer.batches.batch import Batch, Texts
 from heterformer.batches.batcher import Batcher
-from heterformer.models.backbone import embed, run_layer
+from heterformer.models.backbone import text_vectors
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.packing import pack
 from heterformer.network.schema import NodeType
@@ -80,13 +80,7 @@ def plm_vectors(model: NodeEncoder, tokens: PackedTokens, numbers: Ints) -> Tens
     """(n, d): what the plain PLM says of texts, without any network (the paper's h-bar of Eq. 10)."""
 
     def read(texts: Texts) -> Tensor:
-        packing = pack(texts)
-        hidden = embed(model.backbone, packing)  # (T, d)
-        cls = model.config.readout == "cls"
-        layers = model.backbone.encoder.layer
-        for number, layer in enumerate(layers):
-            hidden = run_layer(layer, hidden, packing, first_only=cls and number == len(layers) - 1)
-        return (hidden if cls else packing.mean(hidden))[packing.rank]  # (U, d)
+        return text_vectors(model.backbone, pack(texts), model.config.readout)
 
     with evaluating(model):
         return each_text(read, tokens, numbers, model.device)

@@ -26,10 +26,9 @@ from heterformer.batches.randomness import stream_key
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.errors import InputError
 from heterformer.files import filled
-from heterformer.models.configuration import HeterformerConfig
 from heterformer.models.contract import NodeEncoder
-from heterformer.models.heterformer import Heterformer
 from heterformer.models.minilm import backbone_path
+from heterformer.models.registry import MODELS, untrained_model
 from heterformer.network.store import Network
 from heterformer.network.tokens import open_tokens
 from heterformer.progress import Bar, messages, progress_bar
@@ -101,10 +100,12 @@ class Trainer:
 
     def _model(self) -> NodeEncoder:
         if self.run.started:
-            return Heterformer(HeterformerConfig.from_pretrained(self.run.path))
+            return untrained_model(self.run.path)
+        chosen = self.options.model
+        model = MODELS[chosen.model]
+        values = chosen.config_values(model.config_class.option_names())
         torch.manual_seed(self.options.seed)
-        backbone = backbone_path(self.options.model.backbone)
-        return Heterformer.from_backbone(backbone, self.network, **self.options.model.config_values())
+        return model.from_backbone(backbone_path(chosen.backbone), self.network, **values)
 
     def _tokenizer(self) -> Any:
         name = self.options.model.backbone
@@ -115,7 +116,7 @@ class Trainer:
         except (OSError, ValueError) as error:
             reason = str(error).splitlines()[0]
             raise InputError(f"the tokenizer of backbone {name!r} cannot be loaded: {reason}") from error
-        known = self.model.get_input_embeddings().num_embeddings
+        known = self.model.config.backbone_config.vocab_size
         if not len(tokenizer.all_special_ids) < len(tokenizer) <= known:  # without files it has no words
             found = f"the tokenizer of backbone {name!r} has {len(tokenizer)} tokens"
             raise InputError(f"{found}, expected words, and at most the {known} that the model has.")
@@ -144,7 +145,8 @@ class Trainer:
         self.model.config.save_pretrained(self.run.path)
         self.tokenizer.save_pretrained(self.run.path)
         KnownNodes.of(self.batches.batcher.visible, self.validation.tokens).save(self.run.path)
-        if self.options.warm_up.warm_up and self.options.model.virtual_tokens in ("both", "textless"):
+        self.model.prepare(self.validation.tokens, self.tokenizer.all_special_ids)
+        if self.options.warm_up.warm_up and self.model.warms_up:
             visible, tokens = self.batches.batcher.visible, self.validation.tokens
             for result in warm_up(self.model, visible, tokens, self.options.warm_up, self.options.seed):
                 self._log(warm_up=asdict(result))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from heterformer.files import write_text
 from heterformer.models.contract import NodeEncoder
+from heterformer.models.registry import DISPLAY_NAMES
 from heterformer.network.store import Network
 from heterformer.training.early_stopping import EarlyStopping
 from heterformer.training.run import CARD, Run
@@ -23,15 +24,17 @@ def _card(run: Run, network: Network, model: NodeEncoder, early: EarlyStopping, 
         f"| {t} | {'text-rich' if t in schema.text_rich else 'textless'} | {schema.counts[t]:,} |"
         for t in schema.node_types
     )
-    chosen = "\n".join(f"| {name} | {value} |" for name, value in options.to_dict()["model"].items())
+    known = ("model", "backbone", *model.config.option_names())
+    values = options.to_dict()["model"].items()
+    chosen = "\n".join(f"| {name} | {value} |" for name, value in values if name in known)
     predicted = schema.predicted
     return f"""---
 library_name: heterformer
 tags: [graph, text-rich network, node representation]
 ---
-# {type(model).__name__} for the network "{network.name}"
+# {DISPLAY_NAMES[options.model.model]} for the network "{network.name}"
 
-Vectors of {model.config.backbone_config.hidden_size} dimensions for the nodes of a heterogeneous
+Vectors of {model.width} dimensions for the nodes of a heterogeneous
 text-rich network, trained to predict the relation `{predicted.name}` ({predicted.source} to
 {predicted.target}) with in-batch negatives.
 
@@ -48,9 +51,9 @@ Everything that decided the result is in `config.yaml`, every step in `metrics.j
 {chosen}
 
 ```python
-from heterformer import Heterformer
+from heterformer import load_model
 
-model = Heterformer.from_pretrained("{run.path.name}")
+model = load_model("{run.path.name}")
 ```
 
 The vectors of two nodes are compared by their inner product. Texts of more than {schema.max_tokens}

@@ -24,8 +24,10 @@ class Optimizers:
         groups = model.parameter_groups()
         tokens = model.get_input_embeddings()
         assert isinstance(tokens, nn.Embedding)
-        tokens.sparse = options.sparse_tokens
-        sparse = {id(tokens.weight)} if options.sparse_tokens else set()
+        sparse = set()
+        if any(p is tokens.weight for p in groups["backbone"]):  # a model without PLM has a table of its own
+            tokens.sparse = options.sparse_tokens
+            sparse = {id(tokens.weight)} if options.sparse_tokens else set()
         backbone = [p for p in groups["backbone"] if id(p) not in sparse]
         rates = ((backbone, options.learning_rate), (groups["new"], options.new_learning_rate))
         self.dense: Optimizer = AdamW(

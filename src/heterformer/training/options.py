@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -14,6 +14,7 @@ from tyro.conf import arg
 
 from heterformer.errors import InputError
 from heterformer.models.minilm import suited
+from heterformer.models.registry import ModelName
 from heterformer.network.split import SplitOptions
 
 BUDGET = ("max_steps", "max_minutes", "epochs", "checkpoint_minutes", "tensorboard", "device")
@@ -46,8 +47,10 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class ModelOptions:
-    """The model: its backbone and, for Heterformer, the paper's ablations."""
+    """The model, its backbone and, for Heterformer, the paper's ablations."""
 
+    model: ModelName = field(default="heterformer", kw_only=True)
+    """Heterformer or one of the paper's baselines; an option that a model lacks must be left alone."""
     backbone: str = "minilm"
     """A BERT-family encoder: 'minilm' (comes along, works offline), a folder, or a Hugging Face name."""
     virtual_tokens: Literal["both", "text_rich", "textless", "none"] = "both"
@@ -67,18 +70,30 @@ class ModelOptions:
     """Scale vectors to length 1; wants a --temperature of about 0.05."""
     temperature: float | Literal["auto"] = "auto"
     """Scores are inner products divided by this."""
+    vocabulary: int = 10_000
+    """Words that count, of MeanSAGE's bags of words."""
+    vector_width: int | None = None
+    """The length of MeanSAGE's vectors; the backbone's width unless given."""
 
     def resolved(self) -> ModelOptions:
         """With what suits the backbone in the place of every 'auto'."""
         auto = {name: value for name, value in suited(self.backbone).items() if getattr(self, name) == "auto"}
         return replace(self, **auto)
 
-    def config_values(self) -> dict[str, Any]:
-        """What the model's configuration is to hold."""
+    def config_values(self, known: Collection[str]) -> dict[str, Any]:
+        """What the model's configuration is to hold, of the options ``known`` to it."""
         values = asdict(self.resolved())
         values["normalize"] = values["normalize"] == "yes"
-        del values["backbone"]
-        return values
+        for option in fields(self):
+            if option.name not in (*known, "model", "backbone") and not self._is_default(option.name):
+                raise InputError(f"--model {self.model} has no option --{option.name.replace('_', '-')}.")
+        return {name: value for name, value in values.items() if name in known}
+
+    def _is_default(self, name: str) -> bool:
+        """Whether an option is as it is without the user's doing: presets are for all models."""
+        default = self.__dataclass_fields__[name].default
+        presets = (preset.get(name, default) for preset in PRESETS.values())
+        return getattr(self, name) in (default, suited(self.backbone).get(name, default), *presets)
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,8 @@ from torch import Tensor
 
 from heterformer.errors import InputError
 from heterformer.files import reading, replace_file, replace_folder, settled, write_text
-from heterformer.models.configuration import HeterformerConfig
 from heterformer.models.contract import NodeEncoder
-from heterformer.models.heterformer import Heterformer
+from heterformer.models.registry import untrained_model
 from heterformer.network.split import Split, SplitOptions, make_split
 from heterformer.network.store import Network
 from heterformer.training.early_stopping import EarlyStopping
@@ -149,7 +148,7 @@ class Run:
         if not self.started:
             raise InputError(f"{self.path}: has no checkpoint yet; run 'heterformer train' again.")
         with reading(self.path):
-            model = Heterformer(HeterformerConfig.from_pretrained(self.path))
+            model = untrained_model(self.path)
             if not settled(self.best).is_dir():  # stopped before its first validation
                 model.load_state_dict(load_file(self.last / "model.safetensors"))
         self.load_best(model)

@@ -1,0 +1,45 @@
+"""BERT: the text alone, no network. What neighbours are worth is measured against it."""
+
+from __future__ import annotations
+
+from torch import Tensor
+from transformers import AutoConfig, AutoModel
+
+from heterformer.batches.batch import Batch, Texts
+from heterformer.models.backbone import text_vectors, without_pooler
+from heterformer.models.configuration import NodeEncoderConfig
+from heterformer.models.contract import NodeEncoder
+from heterformer.models.packing import pack
+
+
+class PlainBertConfig(NodeEncoderConfig):
+    """BERT's options are those that all models have."""
+
+    model_type = "heterformer_bert"
+
+
+class Bert(NodeEncoder):
+    """BERT (Devlin et al., 2019), or whatever PLM the user names: a node's vector is its text's.
+
+    Equal to Heterformer without virtual neighbour tokens; unlike all its siblings it sees no neighbour.
+    """
+
+    config_class = PlainBertConfig
+
+    def __init__(self, config: PlainBertConfig) -> None:
+        super().__init__(config)
+        self.backbone = without_pooler(AutoModel.from_config(config.backbone_config))
+        self.post_init()
+
+    def text_states(self, texts: Texts) -> Tensor:
+        """(U, 0, d): nobody listens to a neighbour."""
+        return self.backbone.embeddings.word_embeddings.weight.new_empty(len(texts), 0, self.width)  # type: ignore[no-any-return]
+
+    def forward(self, batch: Batch, states: Tensor) -> Tensor:
+        """(B, d): the PLM's vectors of the centres."""
+        packing = pack(batch.texts, batch.centers)
+        return self.finished(text_vectors(self.backbone, packing, self.config.readout))
+
+
+AutoConfig.register(PlainBertConfig.model_type, PlainBertConfig)
+AutoModel.register(PlainBertConfig, Bert)

@@ -1,0 +1,162 @@
+"""GNN-cascaded Transformers: a PLM reads every text, then one graph convolution mixes what it says.
+
+Both train together. A text-rich node's vector is made of its own text's and its sampled neighbours'; the
+convolution (``torch_geometric``'s) is what a model of this family adds, and how it starts.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import AutoModel
+from transformers import initialization as init
+
+from heterformer.batches.batch import Batch, Texts
+from heterformer.models.backbone import text_vectors, without_pooler
+from heterformer.models.configuration import (
+    AGGREGATION_INITS,
+    HeterogeneousConfig,
+    NodeEncoderConfig,
+    one_of,
+)
+from heterformer.models.contract import NodeEncoder
+from heterformer.models.packing import pack
+from heterformer.models.textless import TextlessNodes
+from heterformer.network.schema import NodeType
+
+
+class CascadedConfig(NodeEncoderConfig):
+    """What all models of this family can choose."""
+
+    model_type = "cascaded"
+
+    aggregation_init: str = "identity"
+    """``identity``: vectors start as mixtures of the PLM's; ``random``: as ``torch_geometric`` starts."""
+
+    def check_options(self) -> None:
+        super().check_options()
+        one_of(self, "aggregation_init", AGGREGATION_INITS)
+
+
+class HeterogeneousCascadedConfig(CascadedConfig, HeterogeneousConfig):
+    """The same for those that know textless nodes."""
+
+    model_type = "heterogeneous_cascaded"
+
+
+class Cascaded(NodeEncoder):
+    """Base of the family. Homogeneous: text-rich neighbours alone, whatever the edge type."""
+
+    config_class = CascadedConfig
+    convolution: Any
+
+    def __init__(self, config: CascadedConfig) -> None:
+        super().__init__(config)
+        self.add_inputs()
+        self.convolution = self.new_convolution(self.width)
+        self.post_init()
+        if config.aggregation_init == "identity":
+            with torch.no_grad():
+                self.start(self.convolution)
+
+    def add_inputs(self) -> None:
+        """Make what turns nodes into the convolution's input vectors."""
+        self.backbone = without_pooler(AutoModel.from_config(self.config.backbone_config))
+
+    @abstractmethod
+    def new_convolution(self, width: int) -> nn.Module:
+        """The graph convolution, from vectors of ``width`` to vectors of ``width``."""
+
+    @abstractmethod
+    def start(self, convolution: Any) -> None:
+        """Set the convolution's parameters so that it mixes vectors that are the PLM's still."""
+
+    @abstractmethod
+    def aggregate(self, centers: Tensor, neighbors: Tensor, batch: Batch) -> Tensor:
+        """(B, d) vectors of the centres' own texts and (U, d) of the neighbour texts to (B, d) outputs."""
+
+    def read(self, texts: Texts, index: Tensor | None = None) -> Tensor:
+        """(U, d): the vectors of ``texts`` (or of those at ``index``), each by itself."""
+        return text_vectors(self.backbone, pack(texts, index), self.config.readout)
+
+    def text_states(self, texts: Texts) -> Tensor:
+        """(U, 1, d): the PLM's vectors."""
+        return self.read(texts)[:, None]
+
+    def forward(self, batch: Batch, states: Tensor) -> Tensor:
+        """(B, d): the PLM's vectors of the centres, convolved with their neighbours'."""
+        centers = self.read(batch.texts, batch.centers)  # (B, d)
+        return self.finished(self.aggregate(centers, states[:, 0], batch))
+
+    def encode(self, batch: Batch) -> Tensor:
+        """(B, d): the same with every text read once, be it centre, neighbour or both."""
+        vectors = self.read(batch.texts)  # (U, d)
+        neighbors = vectors[: batch.neighbor_texts]
+        return self.finished(self.aggregate(vectors[batch.centers], neighbors, batch))
+
+    def text_edges(self, batch: Batch) -> Tensor:
+        """(2, E): from a row of the neighbour texts to a row of the centres; edge types are forgotten."""
+        edges = [n for r, n in batch.neighbors.items() if r.neighbor in self.schema.text_rich]
+        none = batch.centers[:0]
+        node, center = torch.cat([none, *(n.node for n in edges)]), [none, *(n.center for n in edges)]
+        return torch.stack([node, torch.cat(center)])
+
+
+@dataclass(frozen=True)
+class TypedEdges:
+    """Neighbours of all kinds, and the edges by which they are seen."""
+
+    sources: Tensor  # (N, d): the neighbour texts' vectors, then those of the textless nodes met
+    index: Tensor  # (2, E): from a row of sources to a row of the centres
+    kind: Tensor  # (E,): the edge type's number in the model's ``edge_types``
+
+
+class HeterogeneousCascaded(Cascaded):
+    """The same with textless neighbours, which have embeddings of their own, and with typed edges.
+
+    Textless nodes enter as ``W_phi h^(0)`` like Heterformer's, but without warm-up. All text-rich types
+    count as one node type, since one PLM has brought them into one space; edge types tell them apart.
+    """
+
+    config_class = HeterogeneousCascadedConfig
+
+    def add_inputs(self) -> None:
+        super().add_inputs()
+        self.edge_types = self.edge_types_from(self.schema.node_types)
+        self.textless = TextlessNodes(self.schema, self.config.textless_dim, self.width, heterogeneous=True)
+
+    def textless_vectors(self, node_type: NodeType, rows: Tensor) -> Tensor:
+        """(n, d): ``W_phi h^(0)``."""
+        return self.finished(self.textless(node_type, rows))
+
+    def typed_edges(self, neighbors: Tensor, batch: Batch) -> TypedEdges:
+        """All neighbours of the batch; ``neighbors`` (U, d) are the vectors of the neighbour texts."""
+        first, sources, count = dict.fromkeys(self.schema.text_rich, 0), [neighbors], len(neighbors)
+        for node_type, rows in batch.textless.items():
+            first[node_type] = count
+            sources.append(self.textless(node_type, rows))  # (n, d)
+            count += len(rows)
+        index = [torch.stack([batch.centers[:0]] * 2)]
+        kinds = [batch.centers[:0]]
+        for number, r in enumerate(self.edge_types):
+            if r in batch.neighbors:
+                node, center = batch.neighbors[r].node, batch.neighbors[r].center  # (E_r,)
+                index.append(torch.stack([node + first[r.neighbor], center]))
+                kinds.append(torch.full_like(center, number))
+        return TypedEdges(torch.cat(sources), torch.cat(index, 1), torch.cat(kinds))
+
+
+def with_self(edges: Tensor, centers: int) -> Tensor:
+    """(2, B + E): the edges if the B centres' rows are put before the sources', each centre seeing itself."""
+    itself = torch.arange(centers, device=edges.device)
+    return torch.cat([itself.expand(2, -1), edges + edges.new_tensor([[centers], [0]])], 1)
+
+
+def start_at_identity(weight: Tensor, scale: float = 1.0) -> None:
+    """Start a square matrix, or each of several, at the identity."""
+    eye = torch.eye(weight.shape[-1], dtype=weight.dtype, device=weight.device)
+    init.copy_(weight, (scale * eye).expand_as(weight))

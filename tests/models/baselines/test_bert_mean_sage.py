@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+import torch
+
+from tests.models.baselines.toy import Toy, assert_equal, backbone
+from tests.models.random_batches import new_model, random_batch
+
+
+def test_formula() -> None:
+    toy = Toy.of("bert_mean_sage")
+    sage = toy.model.convolution
+    expected = []
+    for i, h in enumerate(toy.centers):
+        neighbors = toy.text_neighbors(i)
+        mean = torch.stack(neighbors).mean(0) if neighbors else torch.zeros(32, dtype=torch.float64)
+        expected.append(sage.lin_r.weight @ h + sage.lin_l.weight @ mean + sage.lin_l.bias)
+    assert_equal(toy, expected)
+
+
+def test_starts_as_half_own_text_half_neighbours() -> None:
+    model, batch = new_model("bert_mean_sage", backbone(), aggregation_init="identity"), random_batch(3)
+    plain = new_model("bert", backbone())
+    own = plain.encode(batch)
+    texts = plain.encode(batch.__class__(batch.texts, 0, torch.arange(len(batch.texts)), {}, {}))
+    edges = model.text_edges(batch)
+    for i, vector in enumerate(model.encode(batch)):
+        nodes = edges[0, edges[1] == i]
+        expected = own[i] / 2 + (texts[nodes].mean(0) / 2 if len(nodes) else 0)
+        torch.testing.assert_close(vector, expected, atol=1e-5, rtol=0)

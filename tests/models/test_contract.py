@@ -1,0 +1,266 @@
+"""What all twelve models promise, whatever they are: one suite for every name of the registry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from transformers import AutoModel
+
+from heterformer.batches.batch import Batch, Neighbors, Texts
+from heterformer.batches.batcher import Batcher
+from heterformer.batches.visible import VisibleNetwork
+from heterformer.embedding.states import stored_states
+from heterformer.errors import InputError
+from heterformer.models.contract import NodeEncoder
+from heterformer.models.inference import center_vectors
+from heterformer.models.registry import MODELS, load_model
+from heterformer.network.schema import EdgeType
+from tests.learning import tiny_network, tiny_reader, tiny_tokens
+from tests.models.random_batches import VOCABULARY, new_model, random_batch, save_backbone, schema
+
+HOMOGENEOUS = ("mean_sage", "bert", "bert_mean_sage", "bert_max_sage", "bert_gat", "graph_formers")
+STATES = {"bert": 0, "heterformer": 2, "graph_formers": 2, "graph_formers_plus": 2}  # others: 1
+LAYERS = 3
+
+Make = Callable[..., NodeEncoder]
+
+
+@pytest.fixture(scope="module")
+def backbone(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return save_backbone(tmp_path_factory.mktemp("backbone"), layers=LAYERS)
+
+
+@pytest.fixture(params=MODELS)
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def make(name: str, backbone: str) -> Make:
+    return lambda **options: new_model(name, backbone, **options)
+
+
+def full_batch() -> Batch:
+    """A batch in which every edge type occurs; the last centre has no neighbours."""
+    batch = random_batch(3, centers=12)
+    assert all(len(edges.center) for edges in batch.neighbors.values())
+    return batch
+
+
+def states_of(model: NodeEncoder, batch: Batch) -> Tensor:
+    return model.text_states(batch.texts.first(batch.neighbor_texts))
+
+
+def mapped(batch: Batch, change: Callable[[EdgeType, Neighbors], Neighbors]) -> Batch:
+    return replace(batch, neighbors={r: change(r, edges) for r, edges in batch.neighbors.items()})
+
+
+def assert_close(found: Tensor, expected: Tensor) -> None:
+    torch.testing.assert_close(found, expected, atol=1e-12, rtol=0)
+
+
+class TestModelContract:
+    def test_shapes(self, make: Make, name: str) -> None:
+        model, batch = make(), full_batch()
+        assert model.text_states(batch.texts).shape == (9, STATES.get(name, 1), 32)
+        assert model.text_states(batch.texts.first(0)).shape == (0, STATES.get(name, 1), 32)
+        vectors = model.encode(batch)
+        assert vectors.shape == (12, 32)
+        assert vectors.isfinite().all()
+        assert len(vectors.unique(dim=0)) >= len(batch.centers.unique())
+
+    def test_gradients_reach_every_parameter(self, make: Make) -> None:
+        model = make()
+        vectors = model.encode(full_batch())
+        (vectors * torch.randn(vectors.shape, generator=torch.Generator().manual_seed(0))).sum().backward()
+        for parameter_name, parameter in model.named_parameters():
+            if parameter_name.endswith("attention.self.key.bias"):
+                continue  # adds the same to all scores of a query, which the softmax does not see
+            assert parameter.grad is not None, parameter_name
+            assert parameter.grad.to_dense().abs().max() > 0, parameter_name
+
+    def test_two_passes_equal_one(self, make: Make) -> None:
+        model, batch = make().double(), full_batch()
+        assert_close(model(batch, states_of(model, batch)), model.encode(batch))
+
+    def test_the_order_of_centres_does_not_matter(self, make: Make) -> None:
+        model, batch = make().double(), full_batch()
+        order = torch.randperm(12, generator=torch.Generator().manual_seed(0))
+        place = torch.argsort(order)
+
+        def moved(_: EdgeType, edges: Neighbors) -> Neighbors:
+            center, index = place[edges.center].sort(stable=True)
+            return Neighbors(center, edges.node[index])
+
+        shuffled = replace(mapped(batch, moved), centers=batch.centers[order])
+        assert_close(model.encode(shuffled), model.encode(batch)[order])
+
+    def test_company_does_not_matter(self, make: Make) -> None:
+        model, batch = make().double(), full_batch()
+        states, together = states_of(model, batch), model.encode(batch)
+        for i, vector in enumerate(together):
+
+            def own(_: EdgeType, edges: Neighbors, i: int = i) -> Neighbors:
+                mine = edges.center == i
+                return Neighbors(edges.center[mine] * 0, edges.node[mine])
+
+            alone = replace(mapped(batch, own), centers=batch.centers[i : i + 1])
+            assert_close(model(alone, states)[0], vector)
+            met = {r: edges for r, edges in alone.neighbors.items() if len(edges.center)}
+            assert_close(model(replace(alone, neighbors=met), states)[0], vector)
+
+    def test_the_order_of_neighbours_does_not_matter(self, make: Make) -> None:
+        model, batch = make().double(), full_batch()
+
+        def backwards(_: EdgeType, edges: Neighbors) -> Neighbors:
+            center, index = edges.center.flip(0).sort(stable=True)
+            return Neighbors(center, edges.node.flip(0)[index])
+
+        turned = mapped(batch, backwards)
+        assert any((turned.neighbors[r].node != edges.node).any() for r, edges in batch.neighbors.items())
+        turned = replace(turned, neighbors=dict(reversed(turned.neighbors.items())))
+        assert_close(model.encode(turned), model.encode(batch))
+
+    def test_padding_does_not_matter(self, make: Make) -> None:
+        """Longer texts, more neighbours and further textless nodes widen rectangles, and nothing else."""
+        model, batch = make().double(), full_batch()
+        tokens = torch.randint(2, VOCABULARY, (12,), generator=torch.Generator().manual_seed(1))
+        offsets = torch.cat([batch.texts.offsets, batch.texts.offsets[-1:] + 12])
+
+        def crowded(_: EdgeType, edges: Neighbors) -> Neighbors:
+            nodes = torch.zeros(20, dtype=torch.int64)
+            return Neighbors(torch.cat([edges.center, nodes + 12]), torch.cat([edges.node, nodes]))
+
+        wider = replace(
+            mapped(batch, crowded),
+            texts=Texts(torch.cat([batch.texts.tokens, tokens]), offsets),
+            centers=torch.cat([batch.centers, torch.tensor([9])]),
+            textless={t: torch.cat([rows, torch.tensor([1])]) for t, rows in batch.textless.items()},
+        )
+        assert_close(model.encode(wider)[:12], model.encode(batch))
+
+    def test_the_order_of_texts_does_not_matter(self, make: Make) -> None:
+        model, texts = make().double(), full_batch().texts
+        order = torch.randperm(len(texts), generator=torch.Generator().manual_seed(0))
+        assert_close(model.text_states(texts.select(order)), model.text_states(texts)[order])
+
+    def test_neighbours_matter(self, make: Make, name: str) -> None:
+        model, batch = make(), full_batch()
+        others = mapped(
+            batch, lambda r, n: Neighbors(n.center, (n.node + 1) % (2 if r.neighbor == "venue" else 5))
+        )
+        changed = not torch.allclose(model.encode(others), model.encode(batch), atol=1e-4)
+        assert changed is (name != "bert")
+
+    def test_homogeneous_models_ignore_textless_nodes(self, make: Make, name: str) -> None:
+        model, batch = make(), full_batch()
+        text_rich = {r: n for r, n in batch.neighbors.items() if r.neighbor in schema().text_rich}
+        without = model.encode(replace(batch, neighbors=text_rich, textless={}))
+        assert torch.equal(without, model.encode(batch)) is (name in HOMOGENEOUS)
+        tables = [p for p in model.parameters() if p.shape[0] == schema().counts["author"]]
+        assert len(tables) == (name not in HOMOGENEOUS)
+
+    def test_homogeneous_models_ignore_edge_types(self, make: Make, name: str) -> None:
+        model, batch = make().double(), full_batch()
+        cites, cited_by, *_ = schema().edge_types
+        swapped = {cites: batch.neighbors[cited_by], cited_by: batch.neighbors[cites]}
+        found = model.encode(replace(batch, neighbors=batch.neighbors | swapped))
+        assert torch.allclose(found, model.encode(batch), atol=1e-9) is (name in HOMOGENEOUS)
+
+    def test_vectors_of_textless_nodes(self, make: Make, name: str) -> None:
+        model, rows = make(), torch.tensor([3, 0, 3])
+        if name in HOMOGENEOUS:
+            with pytest.raises(InputError, match="has no vectors of 'author' nodes") as caught:
+                model.textless_vectors("author", rows)
+            assert "\n" not in str(caught.value)
+        else:
+            vectors = model.textless_vectors("author", rows)
+            assert vectors.shape == (3, 32)
+            assert torch.equal(vectors[0], vectors[2])
+            assert not torch.allclose(vectors[0], vectors[1])
+
+    def test_textless_tables_train_sparsely(self, make: Make, name: str) -> None:
+        model, batch = make(), full_batch()
+        model.encode(batch).sum().backward()
+        tables = model.parameter_groups()["textless"]
+        assert len(tables) == (1 if name == "mean_sage" else 2 * (name not in HOMOGENEOUS))
+        assert all(table.grad is not None and table.grad.is_sparse for table in tables)
+        if name not in HOMOGENEOUS:
+            used = tables[0].grad.coalesce().indices().flatten().tolist()  # type: ignore[union-attr]
+            assert used == sorted(batch.textless["author"].tolist())
+
+    def test_a_centre_without_neighbours(self, make: Make) -> None:
+        model, batch = make().double(), full_batch()
+        alone = replace(batch, neighbors={}, textless={}, neighbor_texts=0)
+        assert_close(model.encode(alone)[-1], model.encode(batch)[-1])
+
+    def test_one_text_alone(self, make: Make) -> None:
+        """A search query: a text of no known node."""
+        tokens = torch.randint(2, VOCABULARY, (4,), generator=torch.Generator().manual_seed(0))
+        batch = Batch(Texts(tokens, torch.tensor([0, 4])), 0, torch.tensor([0]), {}, {})
+        vector = make().encode(batch)
+        assert vector.shape == (1, 32)
+        assert vector.abs().max() > 0
+
+    def test_save_and_load_give_equal_bits(self, make: Make, tmp_path: Path) -> None:
+        model, batch = make(), full_batch()
+        model.save_pretrained(tmp_path)
+        assert {f.suffix for f in tmp_path.iterdir()} == {".json", ".safetensors"}
+        for loaded in (load_model(tmp_path), AutoModel.from_pretrained(tmp_path)):
+            assert type(loaded) is type(model)
+            assert loaded.schema == schema()
+            for option in model.config.option_names():
+                assert getattr(loaded.config, option) == getattr(model.config, option)
+            assert torch.equal(loaded.encode(batch), model.encode(batch))
+            for key, value in model.state_dict().items():
+                assert torch.equal(loaded.state_dict()[key], value), key
+
+    def test_normalised_vectors_and_scores(self, make: Make) -> None:
+        model, batch = make(normalize=True, temperature=0.5), full_batch()
+        vectors = model.encode(batch)
+        torch.testing.assert_close(vectors.norm(dim=1), torch.ones(12))
+        plain = make().encode(batch)
+        torch.testing.assert_close(vectors, torch.nn.functional.normalize(plain, dim=1))
+        torch.testing.assert_close(model.scores(vectors, vectors), 2 * vectors @ vectors.T)
+
+    def test_runs_under_autocast(self, make: Make) -> None:
+        model, batch = make(), full_batch()
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            vectors = model.encode(batch)
+        torch.testing.assert_close(vectors.float(), model.encode(batch), atol=0.2, rtol=0.1)
+        vectors.float().sum().backward()
+
+    def test_parameter_groups_hold_every_parameter_once(self, make: Make, name: str) -> None:
+        model = make()
+        groups = model.parameter_groups()
+        assert list(groups) == ["backbone", "new", "textless"]
+        plm = [] if name == "mean_sage" else list(model.backbone.parameters())
+        assert {id(p) for p in groups["backbone"]} == {id(p) for p in plm}
+        everything = [id(p) for group in groups.values() for p in group]
+        assert sorted(everything) == sorted(id(p) for p in model.parameters())
+
+    def test_unknown_options_are_named(self, make: Make, name: str) -> None:
+        message = f"{MODELS[name].__name__} has no option 'layers', expected one of readout, normalize"
+        with pytest.raises(InputError, match=message):
+            make(layers=3)
+
+    def test_embedding_a_network_equals_single_forward(self, name: str) -> None:
+        torch.manual_seed(0)
+        model: Any = MODELS[name].from_backbone(tiny_reader(), tiny_network())
+        model.prepare(tiny_tokens(), special_tokens=(0, 1, 2, 3))
+        batcher, rows = Batcher(VisibleNetwork.whole(tiny_network()), tiny_tokens()), np.arange(30)
+        key = np.uint64(3)
+        with torch.no_grad():
+            expected = model.encode(batcher.nodes("paper", rows, key))
+        with stored_states(model, tiny_tokens()) as states:
+            found = center_vectors(model, batcher, "paper", rows, key, states)
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+        live = center_vectors(model, batcher, "paper", rows, key)
+        torch.testing.assert_close(live, expected, rtol=1e-4, atol=1e-5)

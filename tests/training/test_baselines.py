@@ -1,0 +1,167 @@
+"""All twelve models in the one training loop, and what they learn from a network with a planted truth."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from heterformer.datasets.synthetic import SyntheticOptions, write_synthetic
+from heterformer.errors import InputError
+from heterformer.models.registry import DISPLAY_NAMES, MODELS, load_model
+from heterformer.network.build import build_network
+from heterformer.network.spec import NetworkSpec
+from heterformer.network.store import Network
+from heterformer.tasks.evaluate import OpenRun, open_run
+from heterformer.training.loop import train
+from heterformer.training.options import ModelOptions, TrainingOptions, WarmUpOptions
+from heterformer.training.run import Run
+from heterformer.training.validation import in_batch_metrics
+from tests.learning import save_reader, synthetic_network, tiny_network, tiny_options, tiny_reader
+from tests.training.test_learning import shuffled_network, with_neighbors_of
+
+# --- The loop --------------------------------------------------------------------------------------------
+
+
+def trained(path: Path, model: str, **changes: Any) -> Run:
+    changes = {"max_steps": 4, "evaluate_every": 2, **changes}
+    lacking = {"textless_dim": 64} if "textless_dim" not in MODELS[model].config_class.option_names() else {}
+    options = tiny_options(tiny_reader(), **changes)
+    chosen = ModelOptions(tiny_reader(), model=model, **{"textless_dim": 8, **lacking})  # type: ignore[arg-type]
+    return train(tiny_network(), path, TrainingOptions(**{**vars(options), "model": chosen}))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_trains_resumes_and_opens(name: str, tmp_path: Path) -> None:
+    whole, parts = trained(tmp_path / "whole", name), trained(tmp_path / "parts", name, max_steps=2)
+    assert (
+        load_file(parts.last / "model.safetensors").keys()
+        == load_file(whole.last / "model.safetensors").keys()
+    )
+    trained(tmp_path / "parts", name)
+    one, other = (load_file(run.last / "model.safetensors") for run in (whole, parts))
+    assert all(torch.equal(one[key], other[key]) for key in one)
+    opened = open_run(whole.path)
+    assert type(opened.model) is type(load_model(whole.path)) is MODELS[name]
+    card = (whole.path / "README.md").read_text()
+    assert f'# {DISPLAY_NAMES[name]} for the network "synthetic"' in card
+    assert f"| model | {name} |" in card
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_only_heterformer_warms_up(name: str, tmp_path: Path) -> None:
+    run = trained(tmp_path / "run", name, max_steps=1)
+    assert any("warm_up" in line for line in run.metrics()) is (name == "heterformer")
+
+
+def test_a_bag_of_words_is_fitted_once_and_kept(tmp_path: Path) -> None:
+    run = trained(tmp_path / "run", "mean_sage")
+    model: Any = load_model(run.path)
+    words = int((model.words.row >= 0).sum())
+    assert 100 < words == int((model.words.idf > 0).sum())
+    first = load_file(run.last / "model.safetensors")
+    assert torch.equal(first["words.idf"], model.words.idf)
+    assert not (model.words.row[:4] >= 0).any(), "special tokens are no words"
+
+
+def test_an_option_of_another_model_is_refused(tmp_path: Path) -> None:
+    options = TrainingOptions(ModelOptions(tiny_reader(), "none", model="bert"), device="cpu")
+    with pytest.raises(InputError, match="--model bert has no option --virtual-tokens"):
+        train(tiny_network(), tmp_path / "run", options)
+
+
+# --- What they learn -------------------------------------------------------------------------------------
+
+PAPERS = 2000
+STEPS = {"bert": 60, "graph_formers": 60, "graph_formers_plus": 60}  # nested tokens are read later than means
+FEWER = 25
+GRAPH_AWARE = tuple(name for name in MODELS if name not in ("heterformer", "bert"))
+
+
+@dataclass(frozen=True)
+class World:
+    """A network with a planted truth, the same with its edges shuffled, and one whose titles are orders."""
+
+    folder: Path
+    network: Network
+    shuffled: Network
+    reader: str
+
+    @classmethod
+    def made(cls, folder: Path) -> World:
+        network = synthetic_network(folder / "true", PAPERS)
+        shuffled = shuffled_network(folder / "true" / "tables", folder / "shuffled", seed=0)
+        no_dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+        reader = save_reader(folder / "reader", width=64, heads=4, initializer_range=0.1, **no_dropout)
+        return cls(folder, network, shuffled, reader)
+
+    def trained(self, name: str, network: Network, label: str = "true") -> OpenRun:
+        options = TrainingOptions(
+            ModelOptions(self.reader, model=name, readout="mean", normalize="yes", temperature=0.1),  # type: ignore[arg-type]
+            warm_up=WarmUpOptions(warm_up=False),
+            batch_size=64,
+            learning_rate=2e-3,
+            new_learning_rate=2e-3,
+            textless_learning_rate=1e-2,
+            max_steps=STEPS.get(name, FEWER),
+            evaluate_every=FEWER,
+            device="cpu",
+        )
+        return open_run(train(network, self.folder / f"{label}-{name}", options).path)
+
+    @cache  # noqa: B019 - lives as long as the module's fixture
+    def run(self, name: str) -> OpenRun:
+        return self.trained(name, self.network)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    return World.made(tmp_path_factory.mktemp("world"))
+
+
+def precision(run: OpenRun) -> float:
+    """PREC of the test pairs in batches of 100; guessing gives .01."""
+    return in_batch_metrics(run.model, run.batcher, run.split.test, 100, seed=0).prec
+
+
+@pytest.mark.parametrize("name", GRAPH_AWARE)
+def test_neighbours_are_worth_something_unless_drawn_by_lot(world: World, name: str) -> None:
+    text_only, run = precision(world.run("bert")), world.run(name)
+    found, by_lot = precision(run), precision(with_neighbors_of(run, world.shuffled))
+    assert found > text_only + 0.08
+    assert by_lot < found - 0.1
+
+
+@pytest.mark.parametrize("name", ["mean_sage", "bert_mean_sage", "bert_rgcn", "graph_formers"])
+def test_on_shuffled_edges_there_is_nothing_to_learn(world: World, name: str) -> None:
+    assert precision(world.trained(name, world.shuffled, "shuffled")) < 0.05
+
+
+def test_reading_beats_counting_where_the_order_of_words_matters(world: World) -> None:
+    """Titles of the same five words: which sub-topic it is only their order tells."""
+    network = ordered_network(world.folder / "ordered", PAPERS // 2)
+    reading, counting = (
+        precision(world.trained(name, network, "ordered")) for name in ("bert_mean_sage", "mean_sage")
+    )
+    assert reading > counting + 0.08
+    assert counting < 0.05
+
+
+def ordered_network(folder: Path, papers: int) -> Network:
+    spec = write_synthetic(folder / "tables", SyntheticOptions(papers=papers))
+    table = folder / "tables" / "papers.parquet"
+    frame = pl.read_parquet(table)
+    orders = list(itertools.permutations(("graph", "image", "gene", "voltage", "query")))
+    subtopics = frame["subtopic"].unique().sort().to_list()
+    chosen = np.random.default_rng(0).permutation(len(orders))[: len(subtopics)]
+    titles = {subtopic: " ".join(orders[i]) for subtopic, i in zip(subtopics, chosen, strict=True)}
+    frame.with_columns(title=pl.col("subtopic").replace_strict(titles)).write_parquet(table)
+    return build_network(NetworkSpec.load(spec), folder / "network", data=spec.parent)
