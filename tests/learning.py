@@ -57,7 +57,7 @@ def tiny_options(backbone: str, **changes: Any) -> TrainingOptions:
     model = {name: changes.pop(name) for name in tuple(changes) if name in ModelOptions.__dataclass_fields__}
     return replace(
         TrainingOptions(
-            model=ModelOptions(backbone=backbone, textless_dim=8, **model),
+            model=ModelOptions(**{"backbone": backbone, "textless_dim": 8} | model),
             warm_up=WarmUpOptions(warm_up_epochs=2, warm_up_batch_size=128),
             batch_size=16,
             learning_rate=1e-3,

@@ -26,6 +26,7 @@ from heterformer.network.store import Network
 from heterformer.progress import console, messages
 from heterformer.report import network_tables
 from heterformer.tasks.search_options import SearchOptions, with_neighbor_flags
+from heterformer.tasks.variants import Choice
 from heterformer.training.options import TrainingOptions, with_config
 
 SpecFile = Annotated[Path, Positional, arg(metavar="SPEC")]
@@ -182,6 +183,83 @@ def search(run: RunFolder, options: Annotated[SearchOptions, arg(name="")], quer
         console.print(search_tables(answer))
 
 
+def compare(
+    network: NetworkFolder,
+    out: OutFolder,
+    options: Annotated[TrainingOptions, arg(name="")],
+    models: tuple[Choice, ...] = ("models",),
+    seeds: tuple[int, ...] = (0,),
+    table_only: bool = False,
+    config: Path | None = None,
+    preset: Literal["paper"] | None = None,
+) -> None:
+    """Train several models alike on one network and tell which is best: the paper's tables for your data.
+
+    Each model and seed has its run folder OUT/runs/MODEL/seed-N and a process of its own, one after the
+    other. All have one split and one budget: give --max-steps, --max-minutes or --epochs. The same command
+    goes on after an interruption; more models, more seeds or a larger budget can be asked for later.
+    The tables are in OUT/compare.md and OUT/compare.json, the figures in OUT/figures.
+
+    Groups of models are 'models' (the paper's twelve), 'baselines' (all but Heterformer), 'ablations' and
+    'dimensions' (Heterformer and what it is without its parts or with smaller textless embeddings) and 'all'.
+
+    Example: heterformer compare papers.net cmp --models heterformer bert --seeds 0 1 2 --max-steps 300
+
+    Args:
+        network: A folder that 'heterformer build' wrote.
+        out: The folder of the comparison.
+        options: What all models have in common; an option that a model lacks does not concern it.
+        models: What to compare: names of models, of ablations or of groups.
+        seeds: Train each model once with each of these; the split stays the same (--split.seed).
+        table_only: Train nothing, make tables and figures of what is finished.
+        config: A YAML file of options (or a config.yaml or compare.yaml); flags override it.
+        preset: 'paper' is the paper's hyper-parameter table; flags and --config override it.
+    """
+    _quiet_transformers()
+    from heterformer.report.compare_figures import draw_comparison
+    from heterformer.report.compare_table import as_table, write_comparison
+    from heterformer.tasks.compare import compare as compare_models
+    from heterformer.tasks.compare import finished_comparison
+
+    if table_only:
+        found = finished_comparison(out)
+    else:
+        opened = Network.open(network)
+        found = compare_models(
+            opened, out, models, seeds, options, observe=lambda state: write_comparison(state, out)
+        )
+    write_comparison(found, out)
+    draw_comparison(found, out / "figures")
+    console.print(as_table(found))
+    if found.failed:
+        named = ", ".join(f"{row.variant.name} seed {seed.seed}" for row, seed in found.failed)
+        raise InputError(f"{out}: failed: {named}; see {out / 'compare.md'}; the same command tries again.")
+
+
+def plot(path: Annotated[Path, Positional, arg(metavar="PATH")]) -> None:
+    """Draw the figures of a comparison or of a single run into PATH/figures, as PNG files.
+
+    A comparison gives the models side by side, learning curves, the effect of warm-up, ablation bars and the
+    curve of the textless dimension, as far as it has the runs; a run gives its loss and validation curve.
+
+    Args:
+        path: A folder that 'heterformer compare' or 'heterformer train' wrote.
+    """
+    from heterformer.report.compare_figures import draw_comparison
+    from heterformer.report.run_figures import draw_run
+    from heterformer.tasks.compare import finished_comparison, is_comparison
+    from heterformer.training.run import Run
+
+    out = path / "figures"
+    drawn = (
+        draw_comparison(finished_comparison(path), out) if is_comparison(path) else draw_run(Run(path), out)
+    )
+    if not drawn:
+        raise InputError(f"{path}: nothing to draw yet; figures need finished runs or evaluations.")
+    for file in drawn:
+        console.print(Text(str(file)), soft_wrap=True)
+
+
 COMMANDS: dict[str, Callable[..., Any]] = {
     "build": build,
     "describe": describe,
@@ -189,6 +267,8 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "evaluate": evaluate,
     "embed": embed,
     "search": search,
+    "compare": compare,
+    "plot": plot,
     "split": split,
     "synth": synth,
 }

@@ -21,6 +21,7 @@ from heterformer.training.options import (
     ModelOptions,
     TrainingOptions,
     WarmUpOptions,
+    as_flags,
     changed_options,
     with_config,
 )
@@ -305,3 +306,24 @@ def test_what_is_not_budget_decides_the_result() -> None:
         named = changed_options(before, replace(before, **{option.name: value}))
         expected = [] if option.name in BUDGET else [f"--{option.name.replace('_', '-')}"]
         assert named == expected
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        TrainingOptions(),
+        TrainingOptions(model=ModelOptions(readout="cls", normalize="no", temperature=0.5), max_steps=3),
+        TrainingOptions(model=ModelOptions(backbone="some folder", heterogeneous_projection=False)),
+        TrainingOptions(split=SplitOptions(seed=4, by="time"), warm_up=WarmUpOptions(warm_up=False), seed=2),
+        TrainingOptions(sparse_tokens=False, precision="bf16", max_minutes=1.5, tensorboard=True),
+    ],
+)
+def test_flags_ask_for_the_options_they_were_made_of(parse: Parse, options: TrainingOptions) -> None:
+    assert parse(*as_flags(options)) == options
+    assert parse(*as_flags(options.resolved())).resolved() == options.resolved()
+
+
+def test_what_nobody_asked_for_has_no_flag() -> None:
+    assert as_flags(TrainingOptions().resolved()) == []
+    other = TrainingOptions(model=ModelOptions(backbone="other"))
+    assert as_flags(other.resolved()) == ["--backbone", "other"]

@@ -49,10 +49,34 @@ class LinkPrediction:
     full: FullRanking
 
 
+@dataclass(frozen=True)
+class Ranks:
+    """What the figures are means of: the rank of each pair's key."""
+
+    in_batch: Tensor  # (P,)
+    full: Tensor  # (P,), or of the first 10,000 pairs
+
+    def figures(self, part: str, batch_size: int, candidates: int) -> LinkPrediction:
+        full = FullRanking(
+            len(self.full), candidates, (1 / self.full.double()).mean().item(), hits(self.full)
+        )
+        in_batch = RankingMetrics.of(self.in_batch)
+        return LinkPrediction(part, len(self.in_batch), batch_size, in_batch, full)
+
+
 def evaluate_link_prediction(
     model: NodeEncoder, batcher: Batcher, parts: dict[str, Pairs], seed: int
 ) -> list[LinkPrediction]:
     """Both rankings of each part's pairs. Memory does not depend on the number of candidates."""
+    size, candidates = batcher.schema.test_batch_size, batcher.schema.counts[batcher.schema.predicted.target]
+    found = link_prediction_ranks(model, batcher, parts, seed)
+    return [ranks.figures(part, size, candidates) for part, ranks in found.items()]
+
+
+def link_prediction_ranks(
+    model: NodeEncoder, batcher: Batcher, parts: dict[str, Pairs], seed: int
+) -> dict[str, Ranks]:
+    """The ranks of each part's keys, in the order of its pairs."""
     schema, network = batcher.schema, batcher.visible.network
     relation, key, size = schema.predicted, evaluation_key(seed), schema.test_batch_size
     with stored_states(model, batcher.tokens) as states:
@@ -69,16 +93,9 @@ def evaluate_link_prediction(
         queries, keys = (torch.cat([ends[part][i][first[part]] for part in parts]) for i in (0, 1))
         candidates = _candidates(vectors, relation.target, schema.counts[relation.target])
         found = full_ranks(network, asked, queries, keys, candidates, model.scores)
-    results, start = [], 0
-    for part, pairs in parts.items():
-        ranks = found[start : start + len(pairs[first[part]])]
-        start += len(ranks)
-        full = FullRanking(
-            len(ranks), schema.counts[relation.target], (1 / ranks.double()).mean().item(), hits(ranks)
-        )
-        in_batch = RankingMetrics.of(in_batch_ranks(*ends[part], size, model.scores))
-        results.append(LinkPrediction(part, len(pairs), size, in_batch, full))
-    return results
+    counts = [len(pairs[first[part]]) for part, pairs in parts.items()]
+    full = dict(zip(parts, torch.split(found, counts), strict=True))
+    return {part: Ranks(in_batch_ranks(*ends[part], size, model.scores), full[part]) for part in parts}
 
 
 def _candidates(

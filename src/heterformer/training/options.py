@@ -205,6 +205,16 @@ def _check_above(options: TrainingOptions | WarmUpOptions, bounds: dict[str, int
             raise InputError(f"--{name.replace('_', '-')} is {value}, expected more than {bound}.")
 
 
+def as_flags(options: TrainingOptions) -> list[str]:
+    """The words of a command line that ask for these options, without those that suit the backbone anyway."""
+    backbone = options.model.backbone
+    usual, suits = _flags(TrainingOptions()), asdict(ModelOptions(backbone=backbone).resolved())
+    given = {n: v for n, v in _flags(options).items() if v not in (usual[n], suits.get(n, usual[n]))}
+    if backbone != usual["backbone"]:
+        given["backbone"] = backbone
+    return [word for name, value in given.items() for word in _words(name, value)]
+
+
 def changed_options(before: TrainingOptions, now: TrainingOptions) -> list[str]:
     """The options that differ and decide the result; budget options may change when a run goes on."""
     old, new = _flags(before), _flags(now)
@@ -226,7 +236,7 @@ def with_config(arguments: Sequence[str]) -> list[str]:
     parser = ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--preset", choices=tuple(PRESETS))
     parser.add_argument("--config", type=Path)
-    if not arguments or arguments[0] != "train" or {"-h", "--help"} & set(arguments):
+    if not arguments or arguments[0] not in ("train", "compare") or {"-h", "--help"} & set(arguments):
         return list(arguments)
     found, rest = parser.parse_known_args(arguments)
     values = dict(PRESETS.get(found.preset, {}))

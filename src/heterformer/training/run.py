@@ -130,7 +130,12 @@ class Run:
         with reading(self.last):
             model.load_state_dict(load_file(self.last / "model.safetensors"))
             optimizers.load_tensors(load_file(self.last / "optimizer.safetensors"))
-            state = json.loads((self.last / "state.json").read_text(encoding="utf-8"))
+        return self.progress()
+
+    def progress(self) -> tuple[Position, EarlyStopping]:
+        """How far the last checkpoint is, and the best validation figure by then."""
+        with reading(self.last):
+            state = json.loads((settled(self.last) / "state.json").read_text(encoding="utf-8"))
             return Position(**state["position"]), EarlyStopping(**state["early_stopping"])
 
     def save_best(self, model: NodeEncoder) -> None:
