@@ -60,7 +60,7 @@ def test_a_crash_is_noted(job: Job, monkeypatch: pytest.MonkeyPatch, script: str
 
 
 PATIENT = """
-import pathlib, signal, sys, time
+import os, pathlib, signal, sys, time
 folder = pathlib.Path({folder!r})
 signal.signal(signal.SIGINT, lambda *_: (folder / "interrupted").touch())
 def stop(*_):
@@ -68,8 +68,8 @@ def stop(*_):
     (folder / "saved").touch()
     sys.exit(130)
 signal.signal(signal.SIGTERM, stop)
-(folder / "ready").touch()
-time.sleep(60)
+(folder / "ready").write_text(str(os.getpgrp() == os.getpid()))
+time.sleep(20)
 """
 
 
@@ -82,11 +82,12 @@ def test_an_interruption_waits_for_the_run_to_save(job: Job, monkeypatch: pytest
             time.sleep(0.01)
         os.kill(os.getpid(), signal.SIGINT)
 
-    presser = threading.Thread(target=press_control_c)
+    presser = threading.Thread(target=press_control_c, daemon=True)
     presser.start()
     with pytest.raises(KeyboardInterrupt):
         run_in_child(job)
     presser.join()
+    assert (job.out / "ready").read_text() == "True"  # a terminal's Ctrl-C goes to groups, and not to its own
     assert (job.out / "saved").exists()
     assert not (job.out / "interrupted").exists()
     assert not job.failure.exists()
