@@ -50,10 +50,12 @@ class TextStates:
 
 
 @contextmanager
-def stored_states(model: NodeEncoder, tokens: PackedTokens) -> Iterator[TextStates]:
-    """The states of all texts in a temporary file, so that memory stays bounded."""
-    with tempfile.TemporaryDirectory(prefix="heterformer-") as folder:
+def stored_states(
+    model: NodeEncoder, tokens: PackedTokens, folder: Path | None = None
+) -> Iterator[TextStates]:
+    """The states of all texts in a temporary file (in ``folder``), so that memory stays bounded."""
+    with tempfile.TemporaryDirectory(prefix=".heterformer-", dir=folder) as temporary:
         numbers = np.arange(len(tokens.offsets) - 1)
-        spool = TextStates(Path(folder) / "states.bin", model, tokens, numbers, np.float32)
+        spool = TextStates(Path(temporary) / "states.bin", model, tokens, numbers, np.float32)
         spool.fill()
         yield spool

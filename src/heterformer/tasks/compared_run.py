@@ -149,7 +149,7 @@ def _rank_test_pairs(path: Path) -> None:
 
     opened = open_run(path)
     pairs = {"test": opened.split.test}
-    ranks = link_prediction_ranks(opened.model, opened.batcher, pairs, opened.seed)["test"]
+    ranks = link_prediction_ranks(opened.model, opened.batcher, pairs, opened.seed, opened.run.path)["test"]
     schema = opened.network.schema
     found = ranks.figures("test", schema.test_batch_size, schema.counts[schema.predicted.target])
     position, early = opened.run.progress()

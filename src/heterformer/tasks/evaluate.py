@@ -50,4 +50,4 @@ def open_run(path: Path | str) -> OpenRun:
 def link_prediction_of(opened: OpenRun, parts: tuple[Part, ...]) -> list[LinkPrediction]:
     """Link prediction of the run's own held-out pairs."""
     pairs: dict[str, Pairs] = {part: getattr(opened.split, part) for part in parts}
-    return evaluate_link_prediction(opened.model, opened.batcher, pairs, opened.seed)
+    return evaluate_link_prediction(opened.model, opened.batcher, pairs, opened.seed, opened.run.path)
