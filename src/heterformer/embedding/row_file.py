@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from heterformer.batches.sampling import Ints
+from heterformer.errors import InputError
 from heterformer.files import replace_file
 
 PART = 4096  # rows that are written at once
@@ -28,8 +29,8 @@ def kept_array(path: Path, make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
 class RowFile:
     """``count`` rows of equal shape in a plain binary file, and beside it a list of the parts that are done.
 
-    Rows are read through a mapping that lives as long as the call: pages of the file that nobody reads any
-    more do not count as this process's memory.
+    Rows are read one by one into memory of their own. Through a mapping the kernel would map sixteen pages
+    around each row, and a batch of scattered rows would hold a good part of the file.
     """
 
     def __init__(
@@ -66,11 +67,16 @@ class RowFile:
 
     def read(self, rows: Ints | slice) -> NDArray[Any]:
         """A copy of the chosen rows."""
-        if self.count == 0 or self.row_bytes == 0:
-            count = len(range(*rows.indices(self.count))) if isinstance(rows, slice) else len(rows)
-            return np.empty((count, *self.shape), dtype=self.dtype)
-        mapping = np.memmap(self.path, dtype=self.dtype, mode="r", shape=(self.count, *self.shape))
-        return np.array(np.asarray(mapping)[rows])
+        wanted = np.arange(*rows.indices(self.count)) if isinstance(rows, slice) else rows
+        found = np.empty((len(wanted), *self.shape), dtype=self.dtype)
+        if found.size:
+            into = memoryview(found.reshape(-1).view(np.uint8).data)
+            with self.path.open("rb", buffering=0) as file:
+                for start, stop in _runs(wanted):
+                    part = into[start * self.row_bytes : stop * self.row_bytes]
+                    if os.preadv(file.fileno(), [part], int(wanted[start]) * self.row_bytes) != len(part):
+                        raise InputError(f"{self.path}: is shorter than it was; remove it and start again.")
+        return found
 
     def _finished(self) -> set[int]:
         try:
@@ -78,3 +84,9 @@ class RowFile:
         except FileNotFoundError:
             return set()
         return {int(line) for line in lines if line.endswith("\n")}  # a kill may have cut the last one
+
+
+def _runs(rows: Ints) -> list[tuple[int, int]]:
+    """The positions of rows that follow each other, as (first, after the last): each is one read."""
+    starts = np.flatnonzero(np.diff(rows, prepend=rows[0] - 2) != 1)
+    return list(zip(starts.tolist(), [*starts[1:].tolist(), len(rows)], strict=True))

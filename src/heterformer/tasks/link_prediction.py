@@ -86,7 +86,7 @@ def link_prediction_ranks(
     seed: int,
     folder: Path | None = None,
 ) -> dict[str, Ranks]:
-    """The ranks of each part's keys, in the order of its pairs. States of texts go to a file in ``folder``."""
+    """The ranks of each part's keys, in the order of its pairs. Texts' states go to a file in ``folder``."""
     schema, network = batcher.schema, batcher.visible.network
     relation, key, size = schema.predicted, evaluation_key(seed), schema.test_batch_size
     with stored_states(model, batcher.tokens, folder) as states:
