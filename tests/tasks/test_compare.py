@@ -78,7 +78,7 @@ def test_a_failed_run_is_noted_and_the_others_go_on(
     assert "No-TL, seed 0 failed: it was not meant to be" in capsys.readouterr().err
     mended = pretended_comparison(tmp_path / "out", SKILL, seeds=(0,))
     assert not mended.failed
-    assert "failed" not in capsys.readouterr().err
+    assert "failed:" not in capsys.readouterr().err
     assert len(mended.rows[-1].finished) == 1
 
 

@@ -105,6 +105,7 @@ def stopped_after_embedding(*arguments: Any) -> Vectors:
 
 def test_a_run_without_a_model(run: Run) -> None:
     shutil.rmtree(run.best)
+    shutil.rmtree(run.last)
     with pytest.raises(InputError) as caught:
         opened(run)
     assert str(caught.value) == f"{run.path}: has no model yet; run 'heterformer train' again."
