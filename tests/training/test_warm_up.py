@@ -100,7 +100,7 @@ def test_only_the_textless_nodes_learn() -> None:
 
 @pytest.mark.parametrize("epochs", [1, 4])
 def test_the_plm_reads_every_text_once(monkeypatch: pytest.MonkeyPatch, epochs: int) -> None:
-    read: list[Tensor] = []
+    model, read = tiny_model(), list[Tensor]()  # loading it reads a text, too
     embed = backbone.embed
 
     def recorded(plm: Any, packing: Any) -> Tensor:
@@ -108,7 +108,7 @@ def test_the_plm_reads_every_text_once(monkeypatch: pytest.MonkeyPatch, epochs: 
         return embed(plm, packing)
 
     monkeypatch.setattr(backbone, "embed", recorded)
-    warmed(tiny_model(), replace(OPTIONS, warm_up_epochs=epochs, warm_up_patience=9))
+    warmed(model, replace(OPTIONS, warm_up_epochs=epochs, warm_up_patience=9))
     assert len(read) == tiny_network().schema.counts["paper"]  # each has an author and a venue
     assert sum(map(len, read)) == len(tiny_tokens().tokens)
 
