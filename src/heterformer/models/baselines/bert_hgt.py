@@ -55,9 +55,7 @@ class BertHgt(HeterogeneousCascaded):
             init.zeros_(linear.bias)
         start_at_identity(convolution.k_rel.weight)
         start_at_identity(convolution.v_rel.weight)
-        start_at_identity(
-            convolution.out_lin.lins[TEXT].weight, 2.0
-        )  # the GELU before it halves small values
+        start_at_identity(convolution.out_lin.lins[TEXT].weight, 2.0)  # GELU has halved small values
         init.zeros_(convolution.out_lin.lins[TEXT].bias)
         init.zeros_(convolution.skip[TEXT])
 
