@@ -16,10 +16,12 @@ from heterformer.models.contract import NodeEncoder
 from heterformer.models.packing import pack
 from heterformer.network.schema import NodeType
 from heterformer.network.tokens import PackedTokens
+from heterformer.progress import progress_bar
 
 Ints = NDArray[np.int64]
 StoredStates = Callable[[Ints], Tensor]  # numbers of texts to their states, (N, S, d)
 BLOCK = 2048  # nodes whose neighbours' states are held together
+CHUNK = 4096  # texts read between two moves of a progress bar
 TOKENS = 4096  # per batch of texts: enough for full-sized products, little enough for any memory
 
 
@@ -82,8 +84,13 @@ def plm_vectors(model: NodeEncoder, tokens: PackedTokens, numbers: Ints) -> Tens
     def read(texts: Texts) -> Tensor:
         return text_vectors(model.backbone, pack(texts), model.config.readout)
 
-    with evaluating(model):
-        return each_text(read, tokens, numbers, model.device)
+    found = []
+    with evaluating(model), progress_bar("reading texts", len(numbers), "texts") as bar:
+        for start in range(0, max(1, len(numbers)), CHUNK):
+            chunk = numbers[start : start + CHUNK]
+            found.append(each_text(read, tokens, chunk, model.device))
+            bar.advance(len(chunk))
+    return torch.cat(found)
 
 
 def each_text(
