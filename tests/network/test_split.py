@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from heterformer.errors import InputError
 from heterformer.network.split import PARTS, Split, SplitOptions, make_split, one_per_query
 from heterformer.network.store import Network
+from tests.learning import tiny_network
 from tests.networks import Facts, few, networks, pairs_of, split_of
 
 SEEDS = st.integers(0, 5)
@@ -288,3 +289,33 @@ def test_a_split_is_taken_from_a_file(tmp_path: Path) -> None:
 def test_a_negative_seed() -> None:
     with pytest.raises(InputError, match=r"^--seed is -1, expected 0 or more\.$"):
         SplitOptions(seed=-1)
+
+
+# --- Hidden textless nodes ---------------------------------------------------------------------------------
+
+
+def test_neighbours_of_held_out_nodes_are_hidden_with_them() -> None:
+    academic = tiny_network()
+    split = make_split(academic, SplitOptions(hold_out=0.2, hold_out_with="author"))
+    hidden = set(split.hidden["paper"].tolist())
+    papers, authors = academic.edges("written_by")
+    expected = {int(a) for p, a in zip(papers, authors, strict=True) if int(p) in hidden}
+    assert set(split.hidden["author"].tolist()) == expected
+    assert expected
+    without = make_split(academic, SplitOptions(hold_out=0.2))
+    assert (without.test == split.test).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"hold_out": 0.2, "hold_out_with": "paper"},
+            "names 'paper', expected a type without text: 'author'",
+        ),
+        ({"hold_out_with": "author"}, "--hold-out-with needs --hold-out"),
+    ],
+)
+def test_what_cannot_be_hidden_with_them(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        make_split(tiny_network(), SplitOptions(**options))

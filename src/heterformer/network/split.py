@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from heterformer.errors import InputError
 from heterformer.files import replace_file
+from heterformer.network.adjacency import ranges
 from heterformer.network.node_tables import SPLITS
 from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
@@ -34,6 +35,8 @@ class SplitOptions:
     """Share of the query nodes for early stopping; the rest is the test part."""
     hold_out: float = 0.0
     """Share of the query nodes that training must not see, not even as neighbours (inductive setting)."""
+    hold_out_with: str | None = None
+    """Hide the nodes of this type next to held-out nodes as well, such as their authors."""
     seed: int = 0
     """Seed of the division and of the one positive pair drawn per query."""
     file: str | None = None
@@ -46,6 +49,8 @@ class SplitOptions:
         if not 0 <= self.hold_out < 1 - self.train:
             found = f"found --hold-out {self.hold_out}"
             raise InputError(f"{found}, expected at least 0 and less than {1 - self.train:g} (1 - --train).")
+        if self.hold_out_with is not None and not self.hold_out:
+            raise InputError("--hold-out-with needs --hold-out, the share of query nodes to hide.")
         if self.seed < 0:
             raise InputError(f"--seed is {self.seed}, expected 0 or more.")
         if self.hold_out and self.by != "random":
@@ -126,6 +131,8 @@ def make_split(network: Network, options: SplitOptions | None = None) -> Split:
     hidden: dict[NodeType, NDArray[np.int64]] = {}
     if options.by == "random":
         parts, hidden[relation.source] = _divided(queries, options, rng)
+        if options.hold_out_with is not None:
+            hidden[options.hold_out_with] = _next_to(network, hidden[relation.source], options.hold_out_with)
     elif options.by == "time":
         parts, begin = _by_time(queries, network.times(relation.source), options)
         timed = [t for t in network.schema.node_types if network.has_times(t)]
@@ -140,6 +147,18 @@ def make_split(network: Network, options: SplitOptions | None = None) -> Split:
             remedy = "check the 'split' column" if options.by == "column" else "choose other shares"
             raise InputError(f"{network.path}: the {part} part is empty ({found}); {remedy}.")
     return Split(**pairs, hidden=hidden)
+
+
+def _next_to(network: Network, rows: NDArray[np.int64], node_type: NodeType) -> NDArray[np.int64]:
+    """The nodes of a type that are neighbours of the query nodes ``rows``."""
+    source, schema = network.schema.predicted.source, network.schema
+    known = tuple(t for t in schema.neighbor_types_of(source) if t in schema.textless)
+    if node_type not in known:
+        expected = ", ".join(map(repr, known)) or "none here"
+        raise InputError(f"--hold-out-with names {node_type!r}, expected a type without text: {expected}.")
+    adjacency = network.adjacency(source, node_type)
+    found = adjacency.neighbor[ranges(adjacency.indptr[rows], adjacency.indptr[rows + 1])]
+    return np.unique(found).astype(np.int64)
 
 
 Parts = dict[Part, NDArray[np.int64]]  # the query rows of each part
