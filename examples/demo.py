@@ -63,8 +63,8 @@ def main() -> None:
     console.print(nearest(runs, paper))
     console.rule("what to try next")
     console.print(
-        f"heterformer evaluate {runs['Heterformer'].run.path}\n"
-        f"heterformer train {network.path} {runs['Heterformer'].run.path} --max-steps 500   # goes on\n"
+        f".venv/bin/heterformer evaluate {runs['Heterformer'].run.path}\n"
+        f".venv/bin/heterformer search {runs['Heterformer'].run.path} 'some words of a title'\n"
         f"Describe your own tables as {spec} does, then: heterformer build, train, evaluate.",
         highlight=False,
     )

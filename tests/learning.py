@@ -57,7 +57,7 @@ def tiny_options(backbone: str, **changes: Any) -> TrainingOptions:
     model = {name: changes.pop(name) for name in tuple(changes) if name in ModelOptions.__dataclass_fields__}
     return replace(
         TrainingOptions(
-            model=ModelOptions(backbone=backbone, textless_dim=8, **model),
+            model=ModelOptions(**{"backbone": backbone, "textless_dim": 8} | model),
             warm_up=WarmUpOptions(warm_up_epochs=2, warm_up_batch_size=128),
             batch_size=16,
             learning_rate=1e-3,
@@ -89,8 +89,9 @@ def tiny_tokens() -> PackedTokens:
 
 def tiny_model(seed: int = 0, **options: Any) -> Heterformer:
     """A new model of ``tiny_reader`` for ``tiny_network``."""
+    reader, network = tiny_reader(), tiny_network()  # made on first use, with random numbers of their own
     torch.manual_seed(seed)
-    return Heterformer.from_backbone(tiny_reader(), tiny_network(), **{"textless_dim": 8} | options)
+    return Heterformer.from_backbone(reader, network, **{"textless_dim": 8} | options)
 
 
 # --- Processes that a test can kill ----------------------------------------------------------------------

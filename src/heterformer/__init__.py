@@ -6,19 +6,24 @@ from heterformer.errors import InputError
 from heterformer.network.store import Network
 
 if TYPE_CHECKING:
+    from heterformer.embedding.embed import embed
     from heterformer.models.heterformer import Heterformer
     from heterformer.models.registry import load_model
 
-__all__ = ["Heterformer", "InputError", "Network", "load_model"]
+__all__ = ["Heterformer", "InputError", "Network", "embed", "load_model"]
 __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    """The model is imported when it is asked for: PyTorch and Transformers take seconds."""
+    """Models are imported when they are asked for: PyTorch and Transformers take seconds."""
     if name == "Heterformer":
         from heterformer.models.heterformer import Heterformer
 
         return Heterformer
+    if name == "embed":
+        from heterformer.embedding.embed import embed
+
+        return embed
     if name == "load_model":
         from heterformer.models.registry import load_model
 

@@ -15,6 +15,7 @@ from tyro.conf import Positional, arg
 
 from heterformer import __version__
 from heterformer.datasets.synthetic import SyntheticOptions, write_synthetic
+from heterformer.embedding.options import EmbedOptions
 from heterformer.errors import InputError
 from heterformer.files import write_text
 from heterformer.network.build import build_network
@@ -24,6 +25,8 @@ from heterformer.network.split import PARTS, SplitOptions, make_split
 from heterformer.network.store import Network
 from heterformer.progress import console, messages
 from heterformer.report import network_tables
+from heterformer.tasks.search_options import SearchOptions, with_neighbor_flags
+from heterformer.tasks.variants import Choice
 from heterformer.training.options import TrainingOptions, with_config
 
 SpecFile = Annotated[Path, Positional, arg(metavar="SPEC")]
@@ -31,6 +34,7 @@ NetworkFolder = Annotated[Path, Positional, arg(metavar="NET")]
 OutFolder = Annotated[Path, Positional, arg(metavar="OUT")]
 RunFolder = Annotated[Path, Positional, arg(metavar="RUN")]
 OutFile = Annotated[Path, Positional, arg(metavar="OUT")]
+QueryText = Annotated[str, Positional, arg(metavar="QUERY")]
 
 
 def build(spec: SpecFile, out: OutFolder, data: Path | None = None) -> None:
@@ -119,6 +123,8 @@ def evaluate(
     from heterformer.report.link_prediction_table import as_json, link_prediction_table
     from heterformer.tasks.evaluate import link_prediction_of, open_run
 
+    if not parts:
+        raise InputError("--parts names no part, expected validation, test or both.")
     opened = open_run(run)
     results = link_prediction_of(opened, parts)
     text = dumps(as_json(results), indent=1)
@@ -129,11 +135,140 @@ def evaluate(
         console.print(link_prediction_table({run.name: results}, f"link prediction on {opened.network.name}"))
 
 
+def embed(
+    run: RunFolder,
+    out: OutFile,
+    options: Annotated[EmbedOptions, arg(name="")],
+    network: Path | None = None,
+    since: Path | None = None,
+) -> None:
+    """Write a vector for every node, keyed by your own ids. After an interruption the same command goes on.
+
+    Args:
+        run: A folder that 'heterformer train' wrote.
+        out: The Parquet file to write (id, type, vector), or a folder for NumPy arrays with lists of ids.
+        options: Which vectors to make.
+        network: Another network of the same types, with nodes that training did not see.
+        since: An earlier output: only nodes whose text or sampled neighbours changed are computed again.
+    """
+    _quiet_transformers()
+    from heterformer.embedding.embed import embed_run
+
+    vectors = embed_run(run, out, options, network=network, since=since)
+    console.print(Text(f"Wrote vectors of {', '.join(vectors.types)} nodes to {out}."), soft_wrap=True)
+
+
+def search(run: RunFolder, options: Annotated[SearchOptions, arg(name="")], query: QueryText = "") -> None:
+    """Rank nodes by a query text or by another node, and show which of their neighbours speak for them.
+
+    The query may come with neighbours of its own, of any node type of the network:
+
+        heterformer search RUN "personalised news" --author "Jane Doe" --venue ACL
+
+    The first search of a run makes vectors of all nodes and keeps them in RUN/search.
+
+    Args:
+        run: A folder that 'heterformer train' wrote.
+        options: What to search with, and for what.
+        query: The query text; --like searches with a node instead.
+    """
+    _quiet_transformers()
+    from heterformer.report.search_table import as_json, search_tables
+    from heterformer.tasks.search import search_run
+
+    answer = search_run(run, query, options)
+    if options.json:
+        print(dumps(as_json(answer), indent=1, ensure_ascii=False))
+    else:
+        console.print(search_tables(answer))
+
+
+def compare(
+    network: NetworkFolder,
+    out: OutFolder,
+    options: Annotated[TrainingOptions, arg(name="")],
+    models: tuple[Choice, ...] = ("models",),
+    seeds: tuple[int, ...] = (0,),
+    table_only: bool = False,
+    config: Path | None = None,
+    preset: Literal["paper"] | None = None,
+) -> None:
+    """Train several models alike on one network and tell which is best: the paper's tables for your data.
+
+    Each model and seed has its run folder OUT/runs/MODEL/seed-N and a process of its own, one after the
+    other. All have one split and one budget: give --max-steps, --max-minutes or --epochs. The same command
+    goes on after an interruption; more models, more seeds or a larger budget can be asked for later.
+    The tables are in OUT/compare.md and OUT/compare.json, the figures in OUT/figures.
+
+    Groups of models are 'models' (the paper's twelve), 'baselines' (all but Heterformer), 'ablations' and
+    'dimensions' (Heterformer and what it is without its parts or with smaller textless embeddings) and 'all'.
+
+    Example: heterformer compare papers.net cmp --models heterformer bert --seeds 0 1 2 --max-steps 300
+
+    Args:
+        network: A folder that 'heterformer build' wrote.
+        out: The folder of the comparison.
+        options: What all models have in common; an option that a model lacks does not concern it.
+        models: What to compare: names of models, of ablations or of groups.
+        seeds: Train each model once with each of these; the split stays the same (--split.seed).
+        table_only: Train nothing, make tables and figures of what is finished.
+        config: A YAML file of options (or a config.yaml or compare.yaml); flags override it.
+        preset: 'paper' is the paper's hyper-parameter table; flags and --config override it.
+    """
+    _quiet_transformers()
+    from heterformer.report.compare_figures import draw_comparison
+    from heterformer.report.compare_table import as_table, write_comparison
+    from heterformer.tasks.compare import compare as compare_models
+    from heterformer.tasks.compare import finished_comparison
+
+    if table_only:
+        found = finished_comparison(out)
+    else:
+        opened = Network.open(network)
+        found = compare_models(
+            opened, out, models, seeds, options, observe=lambda state: write_comparison(state, out)
+        )
+    write_comparison(found, out)
+    draw_comparison(found, out / "figures")
+    console.print(as_table(found))
+    if found.failed:
+        named = ", ".join(f"{row.variant.name} seed {seed.seed}" for row, seed in found.failed)
+        raise InputError(f"{out}: failed: {named}; see {out / 'compare.md'}; the same command tries again.")
+
+
+def plot(path: Annotated[Path, Positional, arg(metavar="PATH")]) -> None:
+    """Draw the figures of a comparison or of a single run into PATH/figures, as PNG files.
+
+    A comparison gives the models side by side, learning curves, the effect of warm-up, ablation bars and the
+    curve of the textless dimension, as far as it has the runs; a run gives its loss and validation curve.
+
+    Args:
+        path: A folder that 'heterformer compare' or 'heterformer train' wrote.
+    """
+    from heterformer.report.compare_figures import draw_comparison
+    from heterformer.report.run_figures import draw_run
+    from heterformer.tasks.compare import finished_comparison, is_comparison
+    from heterformer.training.run import Run
+
+    out = path / "figures"
+    drawn = (
+        draw_comparison(finished_comparison(path), out) if is_comparison(path) else draw_run(Run(path), out)
+    )
+    if not drawn:
+        raise InputError(f"{path}: nothing to draw yet; figures need finished runs or evaluations.")
+    for file in drawn:
+        console.print(Text(str(file)), soft_wrap=True)
+
+
 COMMANDS: dict[str, Callable[..., Any]] = {
     "build": build,
     "describe": describe,
     "train": train,
     "evaluate": evaluate,
+    "embed": embed,
+    "search": search,
+    "compare": compare,
+    "plot": plot,
     "split": split,
     "synth": synth,
 }
@@ -151,10 +286,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
             COMMANDS,
             prog="heterformer",
             description="Vectors for every node of a text-rich network.",
-            args=with_config(arguments),
+            args=with_neighbor_flags(with_config(arguments)),
         )
     except InputError as error:
         messages.print(Text.assemble(("error: ", "bold red"), str(error)), soft_wrap=True)
+        sys.exit(1)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        messages.print(
+            Text.assemble(("error: ", "bold red"), f"{where}{error.strerror or error}."), soft_wrap=True
+        )
         sys.exit(1)
     except KeyboardInterrupt:
         messages.print("interrupted", highlight=False)

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from safetensors import SafetensorError
+
 from heterformer.errors import InputError
 
 
@@ -37,6 +39,33 @@ def new_folder(out: Path) -> Iterator[Path]:
         raise
 
 
+@contextmanager
+def filled(folder: Path) -> Iterator[Path]:
+    """A temporary folder whose files move into ``folder`` on success, each in the place of an older one."""
+    with replace_folder(folder / ".new") as partial:
+        yield partial
+    for file in sorted((folder / ".new").iterdir()):
+        os.replace(file, folder / file.name)
+    (folder / ".new").rmdir()
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """A file that cannot be read, or does not hold what it should, is told in one sentence."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (OSError, ValueError, TypeError, KeyError, EOFError, RuntimeError, SafetensorError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise InputError(f"{path}: cannot be read or is damaged ({reason}).") from None
+
+
+def _open_to_others(path: Path) -> None:
+    """Some writers make files that only their owner may read; ours are ordinary ones."""
+    path.chmod((0o777 if path.is_dir() else 0o666) & ~_umask())
+
+
 def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
@@ -49,6 +78,7 @@ def replace_file(path: Path) -> Iterator[Path]:
     partial = path.with_name(f".{path.name}.partial")
     try:
         yield partial
+        _open_to_others(partial)
         os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)
@@ -66,7 +96,13 @@ def replace_folder(path: Path) -> Iterator[Path]:
     partial, old = path.with_name(f".{path.name}.partial"), path.with_name(f".{path.name}.old")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
-    yield partial
+    try:
+        yield partial
+        for file in partial.iterdir():
+            _open_to_others(file)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
     settled(path)
     if path.exists():
         os.rename(path, old)

@@ -9,11 +9,14 @@ from rich.console import Console
 from rich.progress import (
     BarColumn,
     Progress,
+    ProgressColumn,
+    Task,
     TaskProgressColumn,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.text import Text
 
 console = Console()
 messages = Console(stderr=True)
@@ -35,10 +38,25 @@ class Bar:
             self._progress.update(self._task, description=text)
 
 
+class _Speed(ProgressColumn):
+    """How many units were done per second lately."""
+
+    def __init__(self, unit: str) -> None:
+        super().__init__()
+        self.unit = unit
+
+    def render(self, task: Task) -> Text:
+        speed = task.finished_speed or task.speed
+        return Text("" if speed is None else f"{speed:,.0f} {self.unit}/s")
+
+
 @contextmanager
-def progress_bar(description: str, total: float, show: bool = True) -> Iterator[Bar]:
-    """A bar on standard error that vanishes when done, so that results stay readable and pipes stay clean."""
-    if not show or not messages.is_terminal:
+def progress_bar(description: str, total: float, unit: str = "") -> Iterator[Bar]:
+    """A bar on standard error that vanishes when done, so that results stay readable and pipes stay clean.
+
+    With a ``unit`` it also tells how many of them are done per second.
+    """
+    if not messages.is_terminal:
         yield Bar(None, total)
         return
     columns = (
@@ -47,6 +65,7 @@ def progress_bar(description: str, total: float, show: bool = True) -> Iterator[
         TaskProgressColumn(),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
+        *([_Speed(unit)] if unit else []),
     )
     with Progress(*columns, console=messages, transient=True) as progress:
         bar = Bar(progress, total)

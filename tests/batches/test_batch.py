@@ -35,6 +35,28 @@ def test_texts_are_counted_selected_and_cut_as_lists_are(texts: list[list[int]],
     assert unpacked(chosen) == [texts[i] for i in index]
 
 
+@few
+@given(TEXTS, st.data())
+def test_texts_that_nobody_reads_are_emptied_and_the_others_keep_their_places(
+    texts: list[list[int]], data: st.DataObject
+) -> None:
+    index = data.draw(st.lists(st.integers(0, len(texts) - 1)))
+    left = packed(texts).emptied_except(torch.tensor(index, dtype=torch.int64))
+    assert unpacked(left) == [text if i in index else [] for i, text in enumerate(texts)]
+
+
+def test_without_neighbour_texts_only_centres_have_tokens() -> None:
+    texts = packed([[1, 2], [3], [4, 5, 6]])
+    edges = {EdgeType("paper", "cites", "paper"): Neighbors(torch.tensor([0, 1]), torch.tensor([0, 1]))}
+    batch = Batch(texts, 2, torch.tensor([2, 1]), edges, {}, text_numbers=torch.tensor([5, 6, 0]))
+    left = batch.without_neighbor_texts()
+    assert unpacked(left.texts) == [[], [3], [4, 5, 6]]
+    assert left.neighbor_texts == 2
+    assert left.centers is batch.centers
+    assert left.neighbors is edges
+    assert unpacked(batch.texts) == [[1, 2], [3], [4, 5, 6]]
+
+
 def test_the_first_texts_are_no_copy() -> None:
     texts = packed([[1, 2], [3]])
     assert texts.first(1).tokens.data_ptr() == texts.tokens.data_ptr()

@@ -11,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heterformer.batches import batcher as batcher_module
+from heterformer.batches import pairs as pairs_module
 from heterformer.batches.pairs import TrainingBatches, evaluation_batches
+from heterformer.batches.positives import fresh_positives
 from heterformer.batches.randomness import stream_key
 from heterformer.batches.sampling import sample_neighbors
 from heterformer.batches.visible import VisibleNetwork
@@ -57,18 +59,23 @@ class Secrets:
         self.check(centers, training=training)
 
 
-def check_training(read: Decoder, split: Split, epochs: int = 3) -> None:
+def check_training(read: Decoder, split: Split, epochs: int = 3, fresh: bool = False) -> None:
     secrets, asked = Secrets(read, split), set(split.train[:, 0].tolist())
     visible = VisibleNetwork.for_training(read.network, split)
-    batches = TrainingBatches(read.batcher(visible), split.train, batch_size=4, seed=7)
+    batches = TrainingBatches(read.batcher(visible), split.train, batch_size=4, seed=7, fresh=fresh)
     for epoch in range(epochs):
         met = []
         for batch in batches.epoch(epoch):
             centers = read.centers(batch)
             secrets.check_pairs(centers, training=True)
             met += [(q.node, k.node) for q, k in zip(centers, centers[len(centers) // 2 :], strict=False)]
-        assert set(met) <= set(secrets.ends(split.train))
+        assert {query for query, _ in met} <= {query for query, _ in secrets.ends(split.train)}
         assert len(met) >= len(asked) - 1
+        if not fresh:
+            assert set(met) <= set(secrets.ends(split.train))
+        for pair in met:
+            assert frozenset(pair) not in secrets.held_out, f"held-out pair asked for: {pair}"
+            assert not secrets.hidden & set(pair), f"hidden node asked for: {pair}"
 
 
 def check_evaluation(read: Decoder, split: Split) -> None:
@@ -85,12 +92,12 @@ def check_evaluation(read: Decoder, split: Split) -> None:
 
 
 @few
-@given(networks(), SPLITS)
+@given(networks(), SPLITS, st.booleans())
 def test_training_never_sees_the_other_end_a_held_out_pair_or_a_hidden_node(
-    facts: Facts, options: SplitOptions
+    facts: Facts, options: SplitOptions, fresh: bool
 ) -> None:
     with decoder(facts) as read:
-        check_training(read, split_of(read.network, options))
+        check_training(read, split_of(read.network, options), fresh=fresh)
 
 
 @few
@@ -137,6 +144,14 @@ def nothing_hidden(network: Any, split: Split) -> VisibleNetwork:
     return VisibleNetwork(network, split.held_out)
 
 
+def drawn_from_all(visible: VisibleNetwork, pairs: Pairs, key: np.uint64) -> Pairs:
+    return fresh_positives(VisibleNetwork.whole(visible.network), pairs, key)
+
+
+def check_fresh(read: Decoder, split: Split) -> None:
+    check_training(read, split, epochs=10, fresh=True)
+
+
 MUTATIONS = {
     "the other end is drawn": (batcher_module, "sample_neighbors", no_partner, check_training, "other end"),
     "held-out pairs stay in training": (
@@ -154,6 +169,20 @@ MUTATIONS = {
         "held-out",
     ),
     "hidden nodes stay": (VisibleNetwork, "for_training", nothing_hidden, check_training, "hidden node"),
+    "keys are drawn from all edges": (
+        pairs_module,
+        "fresh_positives",
+        drawn_from_all,
+        check_fresh,
+        "(held-out pair|hidden node) asked for",
+    ),
+    "the other end is drawn, keys being new": (
+        batcher_module,
+        "sample_neighbors",
+        no_partner,
+        check_fresh,
+        "other end",
+    ),
 }
 
 
@@ -161,6 +190,7 @@ def test_where_everything_is_joined_nothing_leaks(complete: Facts) -> None:
     with decoder(complete) as read:
         split = make_split(read.network, SplitOptions(hold_out=0.25))
         check_training(read, split)
+        check_fresh(read, split)
         check_evaluation(read, split)
 
 

@@ -29,15 +29,22 @@ def read() -> Iterator[Decoder]:
         yield opened
 
 
-def batches(read: Decoder, count: int = 30, batch_size: int = 7, seed: int = 0) -> TrainingBatches:
+def batches(
+    read: Decoder, count: int = 30, batch_size: int = 7, seed: int = 0, fresh: bool = False
+) -> TrainingBatches:
     queries = np.arange(count)
     pairs = np.stack([queries, (queries + 1) % 30], axis=1)
-    return TrainingBatches(read.batcher(), pairs, batch_size, seed)
+    return TrainingBatches(read.batcher(), pairs, batch_size, seed, fresh=fresh)
+
+
+def ends(read: Decoder, batch: Batch) -> list[tuple[str, str]]:
+    """The pairs of a batch."""
+    names = [c.node[1] for c in read.centers(batch)]
+    return list(zip(names[: len(names) // 2], names[len(names) // 2 :], strict=True))
 
 
 def queries(read: Decoder, batch: Batch) -> list[str]:
-    centers = read.centers(batch)
-    return [c.node[1] for c in centers[: len(centers) // 2]]
+    return [query for query, _ in ends(read, batch)]
 
 
 def test_an_epoch_meets_every_pair_once_in_a_new_order(read: Decoder) -> None:
@@ -66,17 +73,39 @@ def test_neighbours_are_new_each_step_and_each_epoch(read: Decoder) -> None:
     assert min(changed) > 20  # of 30, each of which has 3 of 19
 
 
+def test_a_query_has_one_key_in_all_epochs_unless_keys_are_drawn_anew(read: Decoder) -> None:
+    for fresh in (False, True):
+        made = batches(read, fresh=fresh)
+        keys: dict[str, list[str]] = {}
+        for epoch in range(20):
+            for query, key in (pair for batch in made.epoch(epoch) for pair in ends(read, batch)):
+                keys.setdefault(query, []).append(key)
+        assert {len(met) for met in keys.values()} == {20}
+        assert all((int(key) - int(query)) % 30 in range(1, 11) for query in keys for key in keys[query])
+        different = [len(set(met)) for met in keys.values()]  # of ten, in twenty draws
+        assert min(different) > 5 if fresh else max(different) == 1
+
+
+def test_another_seed_draws_other_keys(read: Decoder) -> None:
+    one, other = (
+        dict(pair for batch in batches(read, seed=seed, fresh=True).epoch(0) for pair in ends(read, batch))
+        for seed in (0, 1)
+    )
+    assert sum(one[query] != other[query] for query in one) > 20  # of 30
+
+
+@pytest.mark.parametrize("fresh", [False, True])
 @pytest.mark.parametrize("block", [1, 2, 32])
 def test_a_batch_is_a_function_of_seed_epoch_and_step(
-    block: int, read: Decoder, monkeypatch: pytest.MonkeyPatch
+    block: int, fresh: bool, read: Decoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    straight = [batch for epoch in range(3) for batch in batches(read).epoch(epoch)]
+    straight = [batch for epoch in range(3) for batch in batches(read, fresh=fresh).epoch(epoch)]
     monkeypatch.setattr(pairs_module, "BLOCK", block)
-    again = batches(read)
+    again = batches(read, fresh=fresh)
     steps = again.steps_per_epoch
     for number in (13, 0, 7, 14, 3, 8):
         assert same(again.batch(*divmod(number, steps)), straight[number])
-    resumed = list(batches(read).epoch(1, first_step=2))
+    resumed = list(batches(read, fresh=fresh).epoch(1, first_step=2))
     assert len(resumed) == steps - 2
     assert all(same(a, b) for a, b in zip(resumed, straight[steps + 2 :], strict=False))
 

@@ -6,8 +6,6 @@ import os
 import random
 import signal
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +14,6 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from torch import Tensor
 
 from heterformer import cli
 from heterformer.batches.batcher import Batcher
@@ -25,69 +22,38 @@ from heterformer.batches.visible import VisibleNetwork
 from heterformer.errors import InputError
 from heterformer.models import Heterformer
 from heterformer.models.inference import center_vectors
-from heterformer.network.store import Network
 from heterformer.tasks.evaluate import open_run
 from heterformer.training import loop
-from heterformer.training.loop import train
 from heterformer.training.optimizers import Optimizers
-from heterformer.training.options import TrainingOptions
 from heterformer.training.run import Run
 from tests.learning import (
     start_process,
     tiny_model,
     tiny_network,
-    tiny_options,
     tiny_reader,
     tiny_tokens,
     wait_for_lines,
 )
-
-MANY = 1e9  # minutes, or evaluations
-STEPS = 20  # with 16 pairs each this is two epochs and a bit
-
-
-def options(**changes: Any) -> TrainingOptions:
-    return tiny_options(tiny_reader(), **{"max_steps": STEPS, "patience": int(MANY)} | changes)
-
-
-def trained(path: Path, **changes: Any) -> Run:
-    return train(tiny_network(), path, options(**changes))
+from tests.training.runs import (
+    LAST,
+    MANY,
+    STEPS,
+    Killed,
+    assert_same_run,
+    differ,
+    dying_at_rename,
+    options,
+    tensors,
+    train_at,
+    trained,
+    waiting_at,
+)
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A run that nothing has disturbed."""
     return trained(tmp_path_factory.mktemp("whole") / "run")
-
-
-def tensors(run: Run, *files: str) -> dict[str, Tensor]:
-    return {f"{file}/{name}": value for file in files for name, value in load_file(run.path / file).items()}
-
-
-def without_seconds(values: Any) -> Any:
-    """All that does not depend on how fast the computer is."""
-    if isinstance(values, dict):
-        return {name: without_seconds(value) for name, value in values.items() if name != "seconds"}
-    return [without_seconds(value) for value in values] if isinstance(values, list) else values
-
-
-LAST = ("checkpoints/last/model.safetensors", "checkpoints/last/optimizer.safetensors")
-EVERYTHING = (*LAST, "checkpoints/best/model.safetensors", "model.safetensors")
-
-
-def assert_same_run(run: Run, other: Run, files: tuple[str, ...] = EVERYTHING) -> None:
-    """Equal to the last bit: weights, optimiser state, metrics, position and patience."""
-    one, two = tensors(run, *files), tensors(other, *files)
-    assert one.keys() == two.keys()
-    assert [name for name in one if not torch.equal(one[name], two[name])] == []
-    assert without_seconds(run.metrics()) == without_seconds(other.metrics())
-    states = [json.loads((r.last / "state.json").read_text()) for r in (run, other)]
-    assert without_seconds(states[0]) == without_seconds(states[1])
-
-
-def differ(run: Run, other: Run, file: str = LAST[0]) -> bool:
-    one, two = tensors(run, file), tensors(other, file)
-    return any(not torch.equal(one[name], two[name]) for name in one)
 
 
 def validations(run: Run) -> dict[int, float]:
@@ -193,6 +159,15 @@ def test_false_negatives_are_masked_by_default_and_kept_on_request(tmp_path: Pat
     mask, keep = (trained(tmp_path / v, false_negatives=v, max_steps=9) for v in ("mask", "keep"))
     first = [next(line["loss"] for line in run.metrics() if "loss" in line) for run in (mask, keep)]
     assert first[0] < first[1]  # fewer terms in the denominator
+
+
+def test_fresh_positives_are_the_same_ones_after_a_stop(whole: Run, tmp_path: Path) -> None:
+    fresh = trained(tmp_path / "fresh", positives="fresh")
+    assert differ(fresh, whole)
+    for steps in (9, 13, STEPS):  # in the second epoch and in the third
+        run = trained(tmp_path / "stopped", positives="fresh", max_steps=steps)
+    assert not differ(run, fresh)
+    assert not differ(run, fresh, LAST[1])
 
 
 def test_trains_in_mixed_precision(whole: Run, tmp_path: Path) -> None:
@@ -307,26 +282,6 @@ def test_stops_when_patience_is_used_up(tmp_path: Path, capsys: pytest.CaptureFi
 # --- Kills ------------------------------------------------------------------------------------------------
 
 
-def train_at(network: Path, path: Path, options: TrainingOptions) -> None:
-    train(Network.open(network), path, options)
-
-
-def waiting_at(lines: int, until: Path, function: Callable[..., None], *arguments: Any) -> None:
-    """In a process of its own: wait for a file when the metrics have so many lines, for a minute at most."""
-    log = Run.log
-
-    def logged(run: Run, **values: Any) -> None:
-        log(run, **values)
-        if len(run.metrics()) == lines:
-            for _ in range(6000):
-                if until.exists():
-                    break
-                time.sleep(0.01)
-
-    Run.log = logged  # type: ignore[method-assign]
-    function(*arguments)
-
-
 def test_a_killed_run_ends_as_if_nobody_had_killed_it(whole: Run, tmp_path: Path) -> None:
     path = tmp_path / "run"
     generator = random.Random(1)
@@ -342,21 +297,6 @@ def test_a_killed_run_ends_as_if_nobody_had_killed_it(whole: Run, tmp_path: Path
         assert process.exitcode == -signal.SIGKILL
     assert not (path / "README.md").exists()
     assert_same_run(trained(path), whole)
-
-
-class Killed(BaseException):
-    """As sudden as kill -9: nothing but what is on the disk remains."""
-
-
-def dying_at_rename(number: int, rename: Callable[..., None]) -> Callable[..., None]:
-    calls = itertools.count(1)
-
-    def counted(*paths: Any) -> None:
-        if next(calls) == number:
-            raise Killed
-        rename(*paths)
-
-    return counted
 
 
 def test_a_run_that_dies_at_one_rename_after_the_other(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from heterformer.training.options import (
     ModelOptions,
     TrainingOptions,
     WarmUpOptions,
+    as_flags,
     changed_options,
     with_config,
 )
@@ -62,6 +63,12 @@ def written(path: Path, **values: Any) -> Path:
         ("textless_learning_rate", 0.0, "--textless-learning-rate is 0.0, expected more than 0."),
         ("adam_epsilon", 0.0, "--adam-epsilon is 0.0, expected more than 0."),
         ("max_grad_norm", 0.0, "--max-grad-norm is 0.0, expected more than 0."),
+        ("refresh_every", 0, "--refresh-every is 0, expected more than 0."),
+        (
+            "refresh_every",
+            5,
+            "--refresh-every is 5, but --neighbor-states is live; only cached states are refreshed.",
+        ),
     ],
 )
 def test_a_value_out_of_range_is_named(option: str, value: float, message: str) -> None:
@@ -86,6 +93,32 @@ def test_the_paper_is_one_word_away(parse: Parse) -> None:
     assert {name: flat[name] for name in PRESETS["paper"]} == PRESETS["paper"]
     assert flat["backbone"] == "bert-base-uncased"
     assert flat["false_negatives"] == "keep"
+    assert flat["positives"] == "fixed"
+    assert flat["neighbor_states"] == "live"
+
+
+def test_states_are_live_unless_asked_for_stored_ones(parse: Parse) -> None:
+    assert parse().neighbor_states == "live"
+    found = parse("--neighbor-states", "cached", "--refresh-every", 300)
+    assert (found.neighbor_states, found.refresh_every) == ("cached", 300)
+
+
+def test_positives_are_fixed_unless_asked_for_fresh(parse: Parse) -> None:
+    assert parse().positives == "fixed"
+    assert parse("--positives", "fresh").positives == "fresh"
+
+
+def test_help_says_what_each_choice_is(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["train", "--help"])
+    shown = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    for option, sentence in {
+        "--positives {fixed,fresh}": "drawn anew from its visible targets each epoch",
+        "--neighbor-states {live,cached}": "computed with gradients in each step (the paper), or stored",
+        "--refresh-every {None}|INT": "every so many steps instead of once an epoch",
+    }.items():
+        assert option in shown
+        assert sentence in shown
 
 
 def test_a_configuration_overrides_a_preset(parse: Parse, tmp_path: Path) -> None:
@@ -257,8 +290,14 @@ def test_changed_options_are_named_by_their_flags() -> None:
 
 
 def test_what_is_not_budget_decides_the_result() -> None:
-    values: dict[str, Any] = {"false_negatives": "keep", "precision": "bf16", "device": "cpu"}
-    before = TrainingOptions()
+    values: dict[str, Any] = {
+        "positives": "fresh",
+        "neighbor_states": "live",
+        "false_negatives": "keep",
+        "precision": "bf16",
+        "device": "cpu",
+    }
+    before = TrainingOptions(neighbor_states="cached")
     for option in fields(TrainingOptions):
         if option.name in ("model", "split", "warm_up"):
             continue
@@ -267,3 +306,24 @@ def test_what_is_not_budget_decides_the_result() -> None:
         named = changed_options(before, replace(before, **{option.name: value}))
         expected = [] if option.name in BUDGET else [f"--{option.name.replace('_', '-')}"]
         assert named == expected
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        TrainingOptions(),
+        TrainingOptions(model=ModelOptions(readout="cls", normalize="no", temperature=0.5), max_steps=3),
+        TrainingOptions(model=ModelOptions(backbone="some folder", heterogeneous_projection=False)),
+        TrainingOptions(split=SplitOptions(seed=4, by="time"), warm_up=WarmUpOptions(warm_up=False), seed=2),
+        TrainingOptions(sparse_tokens=False, precision="bf16", max_minutes=1.5, tensorboard=True),
+    ],
+)
+def test_flags_ask_for_the_options_they_were_made_of(parse: Parse, options: TrainingOptions) -> None:
+    assert parse(*as_flags(options)) == options
+    assert parse(*as_flags(options.resolved())).resolved() == options.resolved()
+
+
+def test_what_nobody_asked_for_has_no_flag() -> None:
+    assert as_flags(TrainingOptions().resolved()) == []
+    other = TrainingOptions(model=ModelOptions(backbone="other"))
+    assert as_flags(other.resolved()) == ["--backbone", "other"]

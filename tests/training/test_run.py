@@ -222,6 +222,18 @@ def test_metrics_after_the_checkpoint_are_forgotten(run: Run) -> None:
     assert run.metrics() == []
 
 
+def test_a_refresh_comes_after_the_checkpoint_of_its_step(run: Run) -> None:
+    for step in (0, 2, 4):
+        run.log(step=step, loss=0.5)
+        run.log(step=step, refresh={"texts": 9})
+    run.rewind_metrics(2)
+    assert [(line["step"], "refresh" in line) for line in run.metrics()] == [
+        (0, False),
+        (0, True),
+        (2, False),
+    ]
+
+
 def test_a_line_that_a_kill_cut_is_forgotten(run: Run) -> None:
     run.log(step=1, loss=0.5)
     with (run.path / "metrics.jsonl").open("a") as file:

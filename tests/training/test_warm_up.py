@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from heterformer.batches.visible import VisibleNetwork
-from heterformer.models import Heterformer, inference
+from heterformer.models import Heterformer, backbone
 from heterformer.models.inference import plm_vectors
 from heterformer.network.split import Split, SplitOptions, make_split
 from heterformer.training import warm_up as warming
@@ -100,15 +100,15 @@ def test_only_the_textless_nodes_learn() -> None:
 
 @pytest.mark.parametrize("epochs", [1, 4])
 def test_the_plm_reads_every_text_once(monkeypatch: pytest.MonkeyPatch, epochs: int) -> None:
-    read: list[Tensor] = []
-    embed = inference.embed
+    model, read = tiny_model(), list[Tensor]()  # loading it reads a text, too
+    embed = backbone.embed
 
     def recorded(plm: Any, packing: Any) -> Tensor:
         read.extend(packing.texts.tokens.split(packing.texts.lengths.tolist()))
         return embed(plm, packing)
 
-    monkeypatch.setattr(inference, "embed", recorded)
-    warmed(tiny_model(), replace(OPTIONS, warm_up_epochs=epochs, warm_up_patience=9))
+    monkeypatch.setattr(backbone, "embed", recorded)
+    warmed(model, replace(OPTIONS, warm_up_epochs=epochs, warm_up_patience=9))
     assert len(read) == tiny_network().schema.counts["paper"]  # each has an author and a venue
     assert sum(map(len, read)) == len(tiny_tokens().tokens)
 

@@ -40,6 +40,14 @@ class Texts:
         within = torch.arange(int(offsets[-1]), device=index.device) - offsets[:-1].repeat_interleave(lengths)
         return Texts(self.tokens[self.offsets[index].repeat_interleave(lengths) + within], offsets)
 
+    def emptied_except(self, index: Tensor) -> Texts:
+        """As many texts; those not at ``index`` have no tokens any more."""
+        kept = torch.zeros(len(self), dtype=torch.bool, device=index.device)
+        kept[index] = True
+        offsets = torch.zeros_like(self.offsets)
+        torch.cumsum(self.lengths * kept, 0, out=offsets[1:])
+        return Texts(self.tokens[kept.repeat_interleave(self.lengths)], offsets)
+
 
 @dataclass(frozen=True)
 class Neighbors:
@@ -65,6 +73,10 @@ class Batch:
     textless: dict[NodeType, Tensor]  # distinct row numbers of each textless type met, (n_type,) int64
     text_numbers: Tensor | None = None  # (U,) int64, each text's number among all of the network's
     false_negatives: Tensor | None = None  # (P, P) bool: key j is not query i's own, but no negative either
+
+    def without_neighbor_texts(self) -> Batch:
+        """The same batch for a model that is given the neighbours' states: only centres have tokens."""
+        return replace(self, texts=self.texts.emptied_except(self.centers))
 
     def to(self, device: torch.device | str) -> Batch:
         """The same batch on ``device``."""

@@ -9,25 +9,33 @@ from numpy.typing import NDArray
 
 from heterformer.batches.batch import Batch
 from heterformer.batches.batcher import Batcher
+from heterformer.batches.positives import fresh_positives
 from heterformer.batches.randomness import stream_key
 from heterformer.network.split import Pairs
 
 BLOCK = 32  # steps made at once
-TRAINING, EVALUATION = 1, 2  # purposes: their random streams have nothing in common
+TRAINING, EVALUATION, POSITIVES = 1, 2, 4  # purposes, 3 being dropout: their streams have nothing in common
 
 
 class TrainingBatches:
     """Pairs in an order that is new each epoch, with neighbours that are new each step.
 
-    A batch is a function of (seed, epoch, step): a run that resumes sees what it would have seen.
+    With ``fresh`` each query's key is drawn anew each epoch. A batch is a function of (seed, epoch,
+    step): a run that resumes sees what it would have seen.
     """
 
     def __init__(
-        self, batcher: Batcher, pairs: Pairs, batch_size: int, seed: int, false_negatives: bool = True
+        self,
+        batcher: Batcher,
+        pairs: Pairs,
+        batch_size: int,
+        seed: int,
+        false_negatives: bool = True,
+        fresh: bool = False,
     ) -> None:
         self.batcher, self.pairs = batcher, pairs
         self.batch_size, self.seed = batch_size, seed
-        self.false_negatives = false_negatives
+        self.false_negatives, self.fresh = false_negatives, fresh
         self._block: tuple[tuple[int, int], list[Batch]] = ((-1, -1), [])
         self._order: tuple[int, NDArray[np.int64]] = (-1, np.empty(0, dtype=np.int64))
 
@@ -51,7 +59,10 @@ class TrainingBatches:
     def _made(self, epoch: int, first: int) -> list[Batch]:
         steps = range(first, min(first + BLOCK, self.steps_per_epoch))
         order = self._ordered(epoch)
-        parts = [self.pairs[order[s * self.batch_size : (s + 1) * self.batch_size]] for s in steps]
+        pairs = self.pairs[order[first * self.batch_size : (first + len(steps)) * self.batch_size]]
+        if self.fresh:
+            pairs = fresh_positives(self.batcher.visible, pairs, stream_key(POSITIVES, self.seed, epoch))
+        parts = [pairs[i : i + self.batch_size] for i in range(0, len(pairs), self.batch_size)]
         keys = [stream_key(TRAINING, self.seed, epoch, s) for s in steps]
         return self.batcher.several(parts, keys, false_negatives=self.false_negatives)
 

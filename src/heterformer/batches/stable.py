@@ -12,7 +12,7 @@ from heterformer.network.adjacency import ranges
 from heterformer.network.hashes import Hashes, mixed, string_hash, string_hashes
 from heterformer.network.schema import NodeType
 
-EMBEDDING = 4  # the purpose of this random stream, beside those of training, evaluation and dropout
+EMBEDDING = 5  # the purpose of this random stream, beside those of training, evaluation, dropout, positives
 
 
 class StableSample:

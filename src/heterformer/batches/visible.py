@@ -51,7 +51,7 @@ class VisibleNetwork:
     ) -> None:
         self.network = network
         self._held_out = held_out
-        self._hidden = dict(hidden or {})
+        self.hidden = dict(hidden or {})
         self._cache: dict[tuple[NodeType, NodeType], VisibleAdjacency] = {}
 
     @classmethod
@@ -85,9 +85,9 @@ class VisibleNetwork:
             pieces.append(ranges(*adjacency.between(query, key)))
         if (center, neighbor) == (relation.target, relation.source):
             pieces.append(ranges(*adjacency.between(key, query)))
-        if (rows := self._hidden.get(center)) is not None:
+        if (rows := self.hidden.get(center)) is not None:
             pieces.append(ranges(adjacency.indptr[rows], adjacency.indptr[rows + 1]))
-        if (rows := self._hidden.get(neighbor)) is not None:
+        if (rows := self.hidden.get(neighbor)) is not None:
             back = self.network.adjacency(neighbor, center)
             entries = ranges(back.indptr[rows], back.indptr[rows + 1])
             seers = back.neighbor[entries].astype(np.int64)

@@ -8,30 +8,54 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+import torch
+from numpy.typing import DTypeLike
+from torch import Tensor
 
+from heterformer.batches.sampling import Ints
+from heterformer.embedding.row_file import RowFile
 from heterformer.models.contract import NodeEncoder
-from heterformer.models.inference import StoredStates, each_text, evaluating
+from heterformer.models.inference import each_text, evaluating
 from heterformer.network.tokens import PackedTokens
 from heterformer.progress import progress_bar
 
-TEXTS = 4096  # read between two moves of the progress bar
+
+class TextStates:
+    """The states of some texts of a network in a file that survives kills, found by the texts' numbers."""
+
+    def __init__(
+        self, path: Path, model: NodeEncoder, tokens: PackedTokens, numbers: Ints, dtype: DTypeLike
+    ) -> None:
+        self.model, self.tokens, self.numbers = model, tokens, numbers  # numbers ascend
+        with evaluating(model):
+            shape = each_text(model.text_states, tokens, numbers[:0], model.device).shape[1:]  # (S, d)
+        self.file = RowFile(path, len(numbers) if shape[0] else 0, tuple(shape), dtype)
+
+    def fill(self) -> None:
+        """Compute what is not there yet."""
+        with evaluating(self.model), progress_bar("reading texts", self.file.count, "texts") as bar:
+            missing = list(self.file.missing())
+            bar.advance(self.file.count - sum(stop - start for start, stop in missing))
+            for start, stop in missing:
+                numbers = self.numbers[start:stop]
+                states = each_text(self.model.text_states, self.tokens, numbers, self.model.device)
+                self.file.write(start, states.numpy())
+                bar.advance(stop - start)
+
+    def __call__(self, numbers: Ints) -> Tensor:
+        """(N, S, d): the states of the texts ``numbers``."""
+        if self.file.count == 0:
+            return torch.empty(len(numbers), *self.file.shape)
+        return torch.from_numpy(self.file.read(np.searchsorted(self.numbers, numbers))).float()
 
 
 @contextmanager
-def stored_states(model: NodeEncoder, tokens: PackedTokens) -> Iterator[StoredStates]:
-    """The states of all texts in a temporary memory-mapped file, so that memory stays bounded."""
-    count = len(tokens.offsets) - 1
-    with tempfile.TemporaryDirectory(prefix="heterformer-") as folder, evaluating(model):
-        spool = None
-        with progress_bar("reading texts", count) as bar:
-            for start in range(0, count, TEXTS):
-                numbers = np.arange(start, min(start + TEXTS, count))
-                states = each_text(model.text_states, tokens, numbers, model.device).numpy()
-                if spool is None:
-                    path, shape = Path(folder) / "states.bin", (count, *states.shape[1:])
-                    if 0 in shape:  # a model that looks at no neighbour's text
-                        break
-                    spool = np.memmap(path, dtype=np.float32, mode="w+", shape=shape)
-                spool[numbers] = states
-                bar.advance(len(numbers))
-        yield np.empty((count, *states.shape[1:]), dtype=np.float32) if spool is None else np.asarray(spool)
+def stored_states(
+    model: NodeEncoder, tokens: PackedTokens, folder: Path | None = None
+) -> Iterator[TextStates]:
+    """The states of all texts in a temporary file (in ``folder``), so that memory stays bounded."""
+    with tempfile.TemporaryDirectory(prefix=".heterformer-", dir=folder) as temporary:
+        numbers = np.arange(len(tokens.offsets) - 1)
+        spool = TextStates(Path(temporary) / "states.bin", model, tokens, numbers, np.float32)
+        spool.fill()
+        yield spool

@@ -73,6 +73,11 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
         return Schema.from_dict(self.config.schema)
 
     @property
+    def embedded_types(self) -> tuple[NodeType, ...]:
+        """The node types that the model learns vectors for: those with text, and others that it looks at."""
+        return self.schema.text_rich + (self.schema.textless if hasattr(self, "textless") else ())
+
+    @property
     def width(self) -> int:
         """d, the length of a vector."""
         return int(self.backbone.config.hidden_size)

@@ -107,6 +107,11 @@ class Heterformer(NodeEncoder):
     def warms_up(self) -> bool:
         return "textless" in self.kinds
 
+    @property
+    def embedded_types(self) -> tuple[NodeType, ...]:
+        """Without a token of textless nodes nothing is learnt of them."""
+        return self.schema.text_rich + (self.schema.textless if "textless" in self.kinds else ())
+
     def textless_vectors(self, node_type: NodeType, rows: Tensor) -> Tensor:
         """(n, d): ``W_phi h^(0)`` (Eq. 9)."""
         return self.finished(self.textless(node_type, rows))

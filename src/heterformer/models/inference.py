@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import torch
@@ -18,9 +18,9 @@ from heterformer.network.schema import NodeType
 from heterformer.network.tokens import PackedTokens
 
 Ints = NDArray[np.int64]
-StoredStates = NDArray[np.float32]  # (texts, S, d), a row for every text of the network
-CENTERS, BLOCK = 256, 2048  # nodes per batch, and nodes whose neighbours' states are held together
-TOKENS = 8192  # per batch of texts: enough for full-sized products, little enough for any memory
+StoredStates = Callable[[Ints], Tensor]  # numbers of texts to their states, (N, S, d)
+BLOCK = 2048  # nodes whose neighbours' states are held together
+TOKENS = 4096  # per batch of texts: enough for full-sized products, little enough for any memory
 
 
 def center_vectors(
@@ -29,39 +29,51 @@ def center_vectors(
     node_type: NodeType,
     rows: Ints,
     key: np.uint64,
-    states: StoredStates | None = None,
+    stored: StoredStates | None = None,
 ) -> Tensor:
     """(n, d): the vectors of text-rich nodes under the fixed neighbour sample of ``key``.
 
     Two passes for every few thousand nodes: the states of their distinct neighbour texts first (unless
     they are stored already), then the centres themselves.
     """
-    blocks = [rows[i : i + BLOCK] for i in range(0, len(rows), BLOCK)]
-    return torch.cat([_block_vectors(model, batcher, node_type, block, key, states) for block in blocks])
-
-
-def _block_vectors(
-    model: NodeEncoder,
-    batcher: Batcher,
-    node_type: NodeType,
-    rows: Ints,
-    key: np.uint64,
-    stored: StoredStates | None,
-) -> Tensor:
-    chunks = [rows[i : i + CENTERS] for i in range(0, len(rows), CENTERS)]
-    met = [_neighbor_numbers(batcher.nodes(node_type, chunk, key)) for chunk in chunks]
-    numbers = np.unique(np.concatenate([*met, np.empty(0, dtype=np.int64)]))
-    vectors = []
+    places, vectors = [], []
     with evaluating(model):
-        if stored is None:
-            states = each_text(model.text_states, batcher.tokens, numbers, model.device)  # (N, S, d)
-        else:
-            states = torch.from_numpy(stored[numbers])
-        for chunk in chunks:
-            batch = batcher.nodes(node_type, chunk, key)
-            place = torch.from_numpy(np.searchsorted(numbers, _neighbor_numbers(batch)))
-            vectors.append(model(batch.to(model.device), states[place].to(model.device)).float().cpu())
-    return torch.cat(vectors)
+        for start in range(0, len(rows), BLOCK):
+            block = rows[start : start + BLOCK]
+            chosen = center_batches(batcher, node_type, block, key)
+            # Without stored states the block's batches are held together, to read each text once.
+            batches = chosen if stored is not None else list(chosen)
+            states = stored or _states_of(model, batcher, [batch for _, batch in batches])
+            for positions, batch in batches:
+                given = states(neighbor_numbers(batch)).to(model.device)
+                vectors.append(model(batch.to(model.device), given).float().cpu())
+                places.append(start + torch.from_numpy(positions))
+    if not vectors:
+        return torch.empty(0, model.width)
+    found = torch.cat(vectors)
+    return found[torch.argsort(torch.cat(places))]
+
+
+def center_batches(
+    batcher: Batcher, node_type: NodeType, rows: Ints, key: np.uint64
+) -> Iterator[tuple[Ints, Batch]]:
+    """Batches of centres of similar length, each with the positions of its centres in ``rows``."""
+    for positions in by_length(batcher.tokens, rows + batcher.tokens.first[node_type]):
+        yield positions, batcher.nodes(node_type, rows[positions], key)
+
+
+def neighbor_numbers(batch: Batch) -> Ints:
+    """The numbers of the texts whose states the batch's centres need."""
+    assert batch.text_numbers is not None
+    numbers: Ints = batch.text_numbers[: batch.neighbor_texts].numpy()
+    return numbers
+
+
+def _states_of(model: NodeEncoder, batcher: Batcher, batches: list[Batch]) -> StoredStates:
+    met = [neighbor_numbers(batch) for batch in batches]
+    known = np.unique(np.concatenate([*met, np.empty(0, dtype=np.int64)]))
+    states = each_text(model.text_states, batcher.tokens, known, model.device)  # (N, S, d)
+    return lambda numbers: states[torch.from_numpy(np.searchsorted(known, numbers))]
 
 
 def plm_vectors(model: NodeEncoder, tokens: PackedTokens, numbers: Ints) -> Tensor:
@@ -78,24 +90,30 @@ def each_text(
     read: Callable[[Texts], Tensor], tokens: PackedTokens, numbers: Ints, device: torch.device
 ) -> Tensor:
     """Apply ``read`` to the numbered texts, in batches of similar length, and return rows in their order."""
-    lengths = tokens.offsets[numbers + 1] - tokens.offsets[numbers]
-    order = np.argsort(lengths, kind="stable")
-    ends = np.cumsum(lengths[order])
     found: Tensor | None = None
-    start = 0
     with torch.no_grad():
-        while start < len(order) or found is None:
-            done = int(ends[start - 1]) if start else 0
-            stop = max(start + 1, int(np.searchsorted(ends, done + TOKENS, side="right")))
-            chosen = order[start:stop]
+        for chosen in by_length(tokens, numbers) if len(numbers) else [np.empty(0, dtype=np.int64)]:
             packed, offsets = tokens.gather(numbers[chosen])
             texts = Texts(torch.from_numpy(packed).to(device), torch.from_numpy(offsets).to(device))
             values = read(texts).float().cpu()
             if found is None:
                 found = torch.empty(len(numbers), *values.shape[1:])
             found[torch.from_numpy(chosen)] = values
-            start = stop
+    assert found is not None
     return found
+
+
+def by_length(tokens: PackedTokens, numbers: Ints) -> Iterator[Ints]:
+    """The positions of the numbered texts, shortest texts first, in batches of about ``TOKENS`` tokens."""
+    lengths = tokens.offsets[numbers + 1] - tokens.offsets[numbers]
+    order = np.argsort(lengths, kind="stable")
+    ends = np.cumsum(lengths[order])
+    start = 0
+    while start < len(order):
+        done = int(ends[start - 1]) if start else 0
+        stop = max(start + 1, int(np.searchsorted(ends, done + TOKENS, side="right")))
+        yield order[start:stop]
+        start = stop
 
 
 class evaluating:  # noqa: N801 - reads as a statement
@@ -113,9 +131,3 @@ class evaluating:  # noqa: N801 - reads as a statement
     def __exit__(self, *error: object) -> None:
         self._mode.__exit__(*error)
         self.model.train(self._training)
-
-
-def _neighbor_numbers(batch: Batch) -> Ints:
-    assert batch.text_numbers is not None
-    numbers: Ints = batch.text_numbers[: batch.neighbor_texts].numpy()
-    return numbers

@@ -129,6 +129,13 @@ class Network:
         shown = zip(*(self._values(node_type, c, rows) for c in columns), strict=True)
         return [next(filter(None, values)) for values in shown]
 
+    def name_series(self, node_type: NodeType) -> pl.Series:
+        """What ``names`` gives for all nodes, as a polars series."""
+        columns = [c for c in ("name", "text", "id") if c in self._table(node_type).column_names]
+        frame = pl.DataFrame({c: self._series(node_type, c) for c in columns})
+        shown = pl.coalesce(*(pl.when(pl.col(c) != "").then(pl.col(c)) for c in columns))
+        return frame.select(shown.alias("name"))["name"]
+
     def attributes(self, node_type: NodeType) -> tuple[str, ...]:
         """The names of the columns kept for display."""
         columns = self._table(node_type).column_names
@@ -200,6 +207,10 @@ class Network:
         values: dict[str, Any] = json.loads((self.path / DESCRIPTION).read_text(encoding="utf-8"))
         return values
 
+    def id_series(self, node_type: NodeType) -> pl.Series:
+        """The ids of a type as a polars series, memory-mapped."""
+        return self._series(node_type, "id").alias("id")
+
     def column(self, node_type: NodeType, name: str) -> pa.ChunkedArray:
         """A stored column (``id``, ``text``) as Arrow, memory-mapped."""
         return self._table(node_type).column(name)
@@ -222,7 +233,7 @@ class Network:
         return series
 
     def _id_frame(self, node_type: NodeType) -> pl.DataFrame:
-        return self._series(node_type, "id").alias("id").to_frame().with_row_index("row")
+        return self.id_series(node_type).to_frame().with_row_index("row")
 
     def _values(self, node_type: NodeType, column: str, rows: Iterable[int] | None) -> list[Any]:
         if column not in self._table(node_type).column_names:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from heterformer.errors import InputError
 from heterformer.network.adjacency import mapped
+from heterformer.network.hashes import Hashes, sequence_hashes
 from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
 from heterformer.progress import progress_bar
@@ -37,6 +38,15 @@ class PackedTokens:
         np.cumsum(lengths, out=offsets[1:])
         positions = np.arange(offsets[-1]) + np.repeat(start - offsets[:-1], lengths)
         return self.tokens[positions].astype(np.int64), offsets
+
+    def hashes(self) -> Hashes:
+        """(texts,): a hash of each text's tokens."""
+        found = np.empty(len(self.offsets) - 1, dtype=np.uint64)
+        for start in range(0, len(found), 1 << 16):
+            offsets = self.offsets[start : start + (1 << 16) + 1]
+            part = self.tokens[offsets[0] : offsets[-1]]
+            found[start : start + (1 << 16)] = sequence_hashes(part, offsets)
+        return found
 
 
 def open_tokens(network: Network, tokenizer: Any, max_tokens: int | None = None) -> PackedTokens:

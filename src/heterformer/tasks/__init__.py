@@ -1,1 +1,1 @@
-"""What vectors are worth: link prediction."""
+"""What vectors are worth: link prediction, and comparisons of models."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,9 +10,8 @@ from transformers import AutoTokenizer
 
 from heterformer.batches.batcher import Batcher
 from heterformer.batches.visible import VisibleNetwork
-from heterformer.errors import InputError
+from heterformer.embedding.unseen import meeting
 from heterformer.models.contract import NodeEncoder
-from heterformer.models.registry import untrained_model
 from heterformer.network.split import Pairs, Part, Split
 from heterformer.network.store import Network
 from heterformer.network.tokens import open_tokens
@@ -38,17 +38,16 @@ def open_run(path: Path | str) -> OpenRun:
     """Open a run folder, finished or not: the best model so far."""
     run = Run(path)
     network = run.network()
-    if not run.started:
-        raise InputError(f"{path}: has no checkpoint yet; run 'heterformer train' again.")
-    model = untrained_model(run.path)
-    run.load_best(model)
+    model = run.model()
     split = run.split(network)
     tokens = open_tokens(network, AutoTokenizer.from_pretrained(run.path))
-    batcher = Batcher(VisibleNetwork.for_evaluation(network, split), tokens)
-    return OpenRun(run, network, split, model.eval(), batcher)
+    visible = VisibleNetwork.for_evaluation(network, split)
+    with tempfile.TemporaryDirectory(prefix="heterformer-") as folder:
+        model, _ = meeting(model, visible, tokens, Path(folder))  # training may not have seen all nodes
+    return OpenRun(run, network, split, model, Batcher(visible, tokens))
 
 
 def link_prediction_of(opened: OpenRun, parts: tuple[Part, ...]) -> list[LinkPrediction]:
     """Link prediction of the run's own held-out pairs."""
     pairs: dict[str, Pairs] = {part: getattr(opened.split, part) for part in parts}
-    return evaluate_link_prediction(opened.model, opened.batcher, pairs, opened.seed)
+    return evaluate_link_prediction(opened.model, opened.batcher, pairs, opened.seed, opened.run.path)

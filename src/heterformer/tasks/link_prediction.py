@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -24,6 +25,7 @@ from heterformer.training.ranking import RankingMetrics, Scorer, hits, in_batch_
 
 Ints = NDArray[np.int64]
 CANDIDATES, QUERIES = 2048, 4096  # scored at a time: 32 MB
+PAIRS = 4096  # whose vectors are held at a time
 FULL_RANKING_QUERIES = 10_000  # at most, per part: its cost is queries times candidates
 ROUNDING = 1e-6
 
@@ -49,36 +51,68 @@ class LinkPrediction:
     full: FullRanking
 
 
+@dataclass(frozen=True)
+class Ranks:
+    """What the figures are means of: the rank of each pair's key."""
+
+    in_batch: Tensor  # (P,)
+    full: Tensor  # (P,), or of the first 10,000 pairs
+
+    def figures(self, part: str, batch_size: int, candidates: int) -> LinkPrediction:
+        full = FullRanking(
+            len(self.full), candidates, (1 / self.full.double()).mean().item(), hits(self.full)
+        )
+        in_batch = RankingMetrics.of(self.in_batch)
+        return LinkPrediction(part, len(self.in_batch), batch_size, in_batch, full)
+
+
 def evaluate_link_prediction(
-    model: NodeEncoder, batcher: Batcher, parts: dict[str, Pairs], seed: int
+    model: NodeEncoder,
+    batcher: Batcher,
+    parts: dict[str, Pairs],
+    seed: int,
+    folder: Path | None = None,
 ) -> list[LinkPrediction]:
-    """Both rankings of each part's pairs. Memory does not depend on the number of candidates."""
+    """Both rankings of each part's pairs. Memory depends neither on the number of candidates nor of pairs."""
+    size, candidates = batcher.schema.test_batch_size, batcher.schema.counts[batcher.schema.predicted.target]
+    found = link_prediction_ranks(model, batcher, parts, seed, folder)
+    return [ranks.figures(part, size, candidates) for part, ranks in found.items()]
+
+
+def link_prediction_ranks(
+    model: NodeEncoder,
+    batcher: Batcher,
+    parts: dict[str, Pairs],
+    seed: int,
+    folder: Path | None = None,
+) -> dict[str, Ranks]:
+    """The ranks of each part's keys, in the order of its pairs. Texts' states go to a file in ``folder``."""
     schema, network = batcher.schema, batcher.visible.network
     relation, key, size = schema.predicted, evaluation_key(seed), schema.test_batch_size
-    with stored_states(model, batcher.tokens) as states:
+    with stored_states(model, batcher.tokens, folder) as states:
 
         def vectors(node_type: NodeType, rows: Ints) -> Tensor:
             return center_vectors(model, batcher, node_type, rows, key, states)
 
-        ends = {
-            part: (vectors(relation.source, pairs[:, 0]), vectors(relation.target, pairs[:, 1]))
-            for part, pairs in parts.items()
-        }
-        first = {part: slice(0, FULL_RANKING_QUERIES) for part in parts}
-        asked = np.concatenate([pairs[first[part]] for part, pairs in parts.items()])
-        queries, keys = (torch.cat([ends[part][i][first[part]] for part in parts]) for i in (0, 1))
+        in_batch: dict[str, Tensor] = {}
+        asked, queries, keys = [], [], []
+        for part, pairs in parts.items():
+            ranks = []
+            for block in _slices(len(pairs), size * max(1, PAIRS // size)):  # whole batches at a time
+                ends = vectors(relation.source, pairs[block, 0]), vectors(relation.target, pairs[block, 1])
+                ranks.append(in_batch_ranks(*ends, size, model.scores))
+                if (kept := FULL_RANKING_QUERIES - block.start) > 0:
+                    asked.append(pairs[block][:kept])
+                    queries.append(ends[0][:kept])
+                    keys.append(ends[1][:kept])
+            in_batch[part] = torch.cat(ranks)
         candidates = _candidates(vectors, relation.target, schema.counts[relation.target])
-        found = full_ranks(network, asked, queries, keys, candidates, model.scores)
-    results, start = [], 0
-    for part, pairs in parts.items():
-        ranks = found[start : start + len(pairs[first[part]])]
-        start += len(ranks)
-        full = FullRanking(
-            len(ranks), schema.counts[relation.target], (1 / ranks.double()).mean().item(), hits(ranks)
+        found = full_ranks(
+            network, np.concatenate(asked), torch.cat(queries), torch.cat(keys), candidates, model.scores
         )
-        in_batch = RankingMetrics.of(in_batch_ranks(*ends[part], size, model.scores))
-        results.append(LinkPrediction(part, len(pairs), size, in_batch, full))
-    return results
+    counts = [min(len(pairs), FULL_RANKING_QUERIES) for pairs in parts.values()]
+    full = dict(zip(parts, torch.split(found, counts), strict=True))
+    return {part: Ranks(in_batch[part], full[part]) for part in parts}
 
 
 def _candidates(

@@ -6,7 +6,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
@@ -16,21 +16,25 @@ import numpy as np
 import torch
 from accelerate import Accelerator
 from rich.text import Text
+from torch import Tensor
 from transformers import AutoTokenizer
 
-from heterformer.batches.batch import Batch
+from heterformer.batches.batch import Batch, Texts
 from heterformer.batches.batcher import Batcher
 from heterformer.batches.pairs import TrainingBatches
 from heterformer.batches.randomness import stream_key
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.errors import InputError
+from heterformer.files import filled
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.minilm import backbone_path
 from heterformer.models.registry import MODELS, untrained_model
 from heterformer.network.store import Network
 from heterformer.network.tokens import open_tokens
 from heterformer.progress import Bar, messages, progress_bar
+from heterformer.training.cached_states import CachedStates
 from heterformer.training.early_stopping import EarlyStopping
+from heterformer.training.known_nodes import KnownNodes
 from heterformer.training.losses import link_prediction_loss
 from heterformer.training.model_card import write_model_card
 from heterformer.training.optimizers import Optimizers
@@ -74,9 +78,11 @@ class Trainer:
             self.split.train,
             options.batch_size,
             options.seed,
-            options.false_negatives == "mask",
+            false_negatives=options.false_negatives == "mask",
+            fresh=options.positives == "fresh",
         )
         self.validation = Batcher(VisibleNetwork.for_evaluation(network, self.split), tokens)
+        self.cached = self._cached_states()
 
     def train(self) -> None:
         self._restore_or_warm_up()
@@ -116,6 +122,19 @@ class Trainer:
             raise InputError(f"{found}, expected words, and at most the {known} that the model has.")
         return tokenizer
 
+    def _cached_states(self) -> CachedStates | None:
+        """Nothing if states are live, or if the model asks for none (S = 0)."""
+        if self.options.neighbor_states == "live":
+            return None
+        every, folder = self.options.refresh_every, self.run.states
+        cached = CachedStates(self.model, self._text_states, self.batches, folder, every)
+        return cached if cached.shape[0] else None
+
+    def _text_states(self, texts: Texts) -> Tensor:
+        with self.accelerator.autocast():
+            states: Tensor = self.model.text_states(texts)  # (U, S, d)
+        return states
+
     def _restore_or_warm_up(self) -> None:
         if self.run.started:
             self.position, self.early = self.run.load_checkpoint(self.model, self.optimizers)
@@ -125,6 +144,7 @@ class Trainer:
         self.run.rewind_metrics(-1)
         self.model.config.save_pretrained(self.run.path)
         self.tokenizer.save_pretrained(self.run.path)
+        KnownNodes.of(self.batches.batcher.visible, self.validation.tokens).save(self.run.path)
         self.model.prepare(self.validation.tokens, self.tokenizer.all_special_ids)
         if self.options.warm_up.warm_up and self.model.warms_up:
             visible, tokens = self.batches.batcher.visible, self.validation.tokens
@@ -136,6 +156,8 @@ class Trainer:
         started = saved = time.monotonic()
         before = self.position.seconds
         while not self._over() and not interrupted:
+            if not self._refreshed(bar, interrupted):
+                break
             loss = self._step(self.batches.batch(self.position.epoch, self.position.step_of_epoch))
             self._advance()
             self.position.seconds = before + time.monotonic() - started
@@ -145,6 +167,8 @@ class Trainer:
             if self._evaluation_due():
                 self._evaluate()
             save_due = time.monotonic() - saved > 60 * self.options.checkpoint_minutes
+            if self.cached is not None and self.cached.needs_refresh(self.position.step):
+                save_due = True  # so that a run which is killed afterwards finds these weights
             if (self._evaluation_due() or save_due) and not self._over():
                 self._save()
                 saved = time.monotonic()
@@ -152,13 +176,35 @@ class Trainer:
             self._evaluate(counts=False)  # the budget ended here, not the patience
         self._save()
 
+    def _refreshed(self, bar: Bar, interrupted: list[int]) -> bool:
+        """See to it that the neighbours' states are there, if they are cached; false if interrupted."""
+        cached, step = self.cached, self.position.step
+        if cached is None:
+            return True
+        if cached.needs_refresh(step):
+            if step % cached.every:
+                _say(f"{self.run.path}: no stored states serve step {step}; they are made of its weights.")
+            with closing(cached.refresh(step, self._total_steps())) as progress:
+                for read, texts in progress:
+                    bar.describe(f"refreshing states, {read:,} of {texts:,} texts")
+                    if interrupted:
+                        return False
+        about = cached.spool.about if cached.spool is not None else {}
+        if about["step"] == step:  # in a run that goes on, its line has been forgotten
+            self._log(refresh={"texts": about["texts"], "seconds": about["seconds"]})
+        return True
+
     def _step(self, batch: Batch) -> float:
         """One step of Eq. 13; dropout, like the batch, is a function of the step's number."""
         torch.manual_seed(int(stream_key(DROPOUT, self.options.seed, self.position.step) >> np.uint64(1)))
         self.model.train()
+        states = None
+        if self.cached is not None:
+            states, batch = self.cached.of(batch), batch.without_neighbor_texts()
         batch = batch.to(self.accelerator.device)
         with self.accelerator.autocast():
-            queries, keys = self.model.encode(batch).chunk(2)  # (P, d) each
+            vectors = self.model.encode(batch) if states is None else self.model(batch, states)
+            queries, keys = vectors.chunk(2)  # (P, d) each
             loss = link_prediction_loss(self.model.scores(queries, keys), batch.false_negatives)
         self.accelerator.backward(loss)
         if self.options.max_grad_norm is not None:
@@ -233,8 +279,11 @@ class Trainer:
     def _finish(self) -> None:
         """Leave the best model, ready for ``from_pretrained``, in the run folder."""
         reason = self._over()
+        if self.cached is not None:
+            self.cached.remove()
         self.run.load_best(self.model)
-        self.model.save_pretrained(self.run.path)
+        with filled(self.run.path) as folder:
+            self.model.save_pretrained(folder)
         write_model_card(self.run, self.network, self.model, self.early, reason)
         _say(
             f"{self.run.path}: {reason}; best validation PREC {self.early.best:.4f} at step "

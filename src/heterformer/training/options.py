@@ -36,6 +36,8 @@ PRESETS: dict[str, dict[str, Any]] = {
         "weight_decay": 1e-3,
         "adam_epsilon": 1e-8,
         "patience": 3,
+        "positives": "fixed",
+        "neighbor_states": "live",
         "false_negatives": "keep",
         "sparse_tokens": False,
         "validation_pairs": 1_000_000_000,
@@ -147,8 +149,14 @@ class TrainingOptions:
     """Epsilon of Adam."""
     max_grad_norm: float | None = None
     """Clip the gradient of the dense parameters to this norm."""
+    positives: Literal["fixed", "fresh"] = "fixed"
+    """A query's key: the same all the time (the paper), or drawn anew from its visible targets each epoch."""
     false_negatives: Literal["mask", "keep"] = "mask"
     """Leave a query's other known neighbours out of its negatives, or keep them as the paper does."""
+    neighbor_states: Literal["live", "cached"] = "live"
+    """Text-rich neighbours' states: computed with gradients in each step (the paper), or stored, faster."""
+    refresh_every: int | None = None
+    """Compute cached neighbour states anew every so many steps instead of once an epoch."""
     sparse_tokens: bool = True
     """Update only the token embeddings that a step uses (lazy Adam), which saves time and memory."""
     seed: int = 0
@@ -165,7 +173,14 @@ class TrainingOptions:
     def __post_init__(self) -> None:
         positive = ("epochs", "max_steps", "max_minutes", "patience", "validation_pairs", "evaluate_every")
         rates = ("learning_rate", "new_learning_rate", "textless_learning_rate", "adam_epsilon")
-        _check_above(self, {"batch_size": 1, **dict.fromkeys((*positive, *rates, "max_grad_norm"), 0)})
+        others = ("max_grad_norm", "refresh_every")
+        _check_above(self, {"batch_size": 1, **dict.fromkeys((*positive, *rates, *others), 0)})
+        for name in ("seed", "weight_decay"):
+            if getattr(self, name) < 0:
+                raise InputError(f"--{name.replace('_', '-')} is {getattr(self, name)}, expected 0 or more.")
+        if self.refresh_every is not None and self.neighbor_states == "live":
+            found = f"--refresh-every is {self.refresh_every}, but --neighbor-states is live"
+            raise InputError(f"{found}; only cached states are refreshed.")
 
     def resolved(self) -> TrainingOptions:
         """With every 'auto' decided."""
@@ -190,6 +205,16 @@ def _check_above(options: TrainingOptions | WarmUpOptions, bounds: dict[str, int
             raise InputError(f"--{name.replace('_', '-')} is {value}, expected more than {bound}.")
 
 
+def as_flags(options: TrainingOptions) -> list[str]:
+    """The words of a command line that ask for these options, without those that suit the backbone anyway."""
+    backbone = options.model.backbone
+    usual, suits = _flags(TrainingOptions()), asdict(ModelOptions(backbone=backbone).resolved())
+    given = {n: v for n, v in _flags(options).items() if v not in (usual[n], suits.get(n, usual[n]))}
+    if backbone != usual["backbone"]:
+        given["backbone"] = backbone
+    return [word for name, value in given.items() for word in _words(name, value)]
+
+
 def changed_options(before: TrainingOptions, now: TrainingOptions) -> list[str]:
     """The options that differ and decide the result; budget options may change when a run goes on."""
     old, new = _flags(before), _flags(now)
@@ -211,7 +236,7 @@ def with_config(arguments: Sequence[str]) -> list[str]:
     parser = ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--preset", choices=tuple(PRESETS))
     parser.add_argument("--config", type=Path)
-    if not arguments or arguments[0] != "train" or {"-h", "--help"} & set(arguments):
+    if not arguments or arguments[0] not in ("train", "compare") or {"-h", "--help"} & set(arguments):
         return list(arguments)
     found, rest = parser.parse_known_args(arguments)
     values = dict(PRESETS.get(found.preset, {}))
@@ -229,6 +254,8 @@ def _config_values(path: Path) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise InputError(f"{path}: expected a mapping of options to values.")
     values = values.get("options", values)  # a run's own config.yaml holds them one level down
+    if not isinstance(values, dict):
+        raise InputError(f"{path}: expected a mapping of options to values.")
     known = _flags(TrainingOptions())
     flat: dict[str, Any] = {}
     for name, value in values.items():

@@ -13,8 +13,9 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from heterformer.errors import InputError
-from heterformer.files import replace_file, replace_folder, settled, write_text
+from heterformer.files import reading, replace_file, replace_folder, settled, write_text
 from heterformer.models.contract import NodeEncoder
+from heterformer.models.registry import untrained_model
 from heterformer.network.split import Split, SplitOptions, make_split
 from heterformer.network.store import Network
 from heterformer.training.early_stopping import EarlyStopping
@@ -41,6 +42,7 @@ class Run:
         self.path = Path(path)
         self.last = self.path / "checkpoints" / "last"
         self.best = self.path / "checkpoints" / "best"
+        self.states = self.path / "states"  # of neighbours, if they are cached, while training lasts
 
     @property
     def exists(self) -> bool:
@@ -59,12 +61,15 @@ class Run:
     def config(self) -> dict[str, Any]:
         """The resolved configuration; a folder without one is no run."""
         try:
-            values: dict[str, Any] = yaml.safe_load((self.path / CONFIG).read_text(encoding="utf-8"))
+            text = (self.path / CONFIG).read_text(encoding="utf-8")
         except OSError:
             raise InputError(
                 f"{self.path}: not a run, expected a folder that 'heterformer train' wrote."
             ) from None
-        return values
+        with reading(self.path / CONFIG):
+            values = yaml.safe_load(text)
+            TrainingOptions.from_dict(values["options"])
+            return {name: values[name] for name in ("network", "fingerprint", "options")}
 
     def options(self) -> TrainingOptions:
         return TrainingOptions.from_dict(self.config()["options"])
@@ -72,7 +77,11 @@ class Run:
     def network(self) -> Network:
         """The network that the run was trained on, which must not have changed."""
         config = self.config()
-        network = Network.open(config["network"])
+        try:
+            network = Network.open(config["network"])
+        except InputError as error:
+            moved = f"if it was moved, 'heterformer train NEW_PLACE {self.path}' tells the run where to"
+            raise InputError(f"{self.path}: its network cannot be opened ({error}); {moved}.") from None
         self._check_network(network, config)
         return network
 
@@ -118,10 +127,16 @@ class Run:
 
     def load_checkpoint(self, model: NodeEncoder, optimizers: Optimizers) -> tuple[Position, EarlyStopping]:
         """Restore the last checkpoint."""
-        model.load_state_dict(load_file(self.last / "model.safetensors"))
-        optimizers.load_tensors(load_file(self.last / "optimizer.safetensors"))
-        state = json.loads((self.last / "state.json").read_text(encoding="utf-8"))
-        return Position(**state["position"]), EarlyStopping(**state["early_stopping"])
+        with reading(self.last):
+            model.load_state_dict(load_file(self.last / "model.safetensors"))
+            optimizers.load_tensors(load_file(self.last / "optimizer.safetensors"))
+        return self.progress()
+
+    def progress(self) -> tuple[Position, EarlyStopping]:
+        """How far the last checkpoint is, and the best validation figure by then."""
+        with reading(self.last):
+            state = json.loads((settled(self.last) / "state.json").read_text(encoding="utf-8"))
+            return Position(**state["position"]), EarlyStopping(**state["early_stopping"])
 
     def save_best(self, model: NodeEncoder) -> None:
         with replace_folder(self.best) as folder:
@@ -130,7 +145,23 @@ class Run:
     def load_best(self, model: NodeEncoder) -> None:
         """The weights of the best validation figure so far."""
         if settled(self.best).is_dir():
-            model.load_state_dict(load_file(self.best / "model.safetensors"))
+            with reading(self.best):
+                model.load_state_dict(load_file(self.best / "model.safetensors"))
+
+    def model(self) -> NodeEncoder:
+        """The best model so far, finished or not."""
+        if not self.started:
+            raise InputError(f"{self.path}: has no checkpoint yet; run 'heterformer train' again.")
+        with reading(self.path):
+            model = untrained_model(self.path)
+            if not settled(self.best).is_dir():  # stopped before its first validation
+                model.load_state_dict(load_file(self.last / "model.safetensors"))
+        self.load_best(model)
+        model.name_or_path = str(
+            self.path
+        )  # as from_pretrained leaves it: tokenizer and known nodes are there
+        model.eval()
+        return model
 
     def log(self, **values: Any) -> None:
         """One line of metrics; the last line of a step stands for it."""
@@ -143,8 +174,9 @@ class Run:
         return [json.loads(line) for line in lines if line.endswith("\n")]  # a kill may cut the last one
 
     def rewind_metrics(self, step: int) -> None:
-        """Forget the steps after the checkpoint, which will be run again."""
-        kept = [line for line in self.metrics() if line["step"] <= step]
+        """Forget what came after the checkpoint and will come again: steps, and the refresh before them."""
+        lines = self.metrics()
+        kept = [line for line in lines if line["step"] < step + ("refresh" not in line)]
         write_text(self.path / METRICS, "".join(json.dumps(line) + "\n" for line in kept))
 
     def split(self, network: Network, options: SplitOptions | None = None) -> Split:

@@ -1,0 +1,76 @@
+"""Nodes that training never saw: link prediction of their pairs, against a model that was trained with them.
+
+    heterformer train NET runs/inductive --split.hold-out 0.1 ...
+    heterformer train NET runs/transductive ...
+    python benchmarks/unseen.py runs/inductive runs/transductive
+
+The first run hides a tenth of the query nodes, and with them the textless nodes that have no other text. The
+test pairs of those queries are ranked, in batches, by the second model, which knew the nodes (but not the
+pairs); by the first, with unseen textless nodes folded in; by the first, with unseen textless nodes left out
+of all neighbourhoods; and by the first without any folding in, unseen embeddings as they were drawn.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from transformers import AutoTokenizer
+
+from heterformer.batches.batcher import Batcher
+from heterformer.batches.visible import VisibleNetwork
+from heterformer.embedding.unseen import meeting
+from heterformer.network.split import Pairs
+from heterformer.network.tokens import open_tokens
+from heterformer.training.known_nodes import KnownNodes
+from heterformer.training.run import Run
+from heterformer.training.validation import in_batch_metrics
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("inductive", type=Path)
+    parser.add_argument("transductive", type=Path)
+    options = parser.parse_args()
+    run, other = Run(options.inductive), Run(options.transductive)
+    network, split = run.network(), run.split(run.network())
+    source = network.schema.predicted.source
+    pairs = split.test[np.isin(split.test[:, 0], split.hidden[source])]
+    known_pairs = {tuple(pair) for pair in other.split(network).train.tolist()}
+    assert not any(tuple(pair) in known_pairs for pair in pairs.tolist()), "the other run has learnt these"
+    tokens = open_tokens(network, AutoTokenizer.from_pretrained(run.path))
+    visible = VisibleNetwork.for_evaluation(network, split)
+    known = KnownNodes.open(run.path)
+    assert known is not None
+    unseen = {t: np.flatnonzero(ids.is_null().to_numpy()) for t, ids in known.ids.items()}
+    without = VisibleNetwork(network, split.held_out, unseen)
+    model = run.model()
+    with tempfile.TemporaryDirectory() as folder:
+        folded, _ = meeting(model, visible, tokens, Path(folder))
+    counts = ", ".join(f"{len(rows):,} of {network.schema.counts[t]:,} {t}s" for t, rows in unseen.items())
+    print(f"{len(split.hidden[source]):,} hidden {source}s; unseen: {counts}; {len(pairs):,} test pairs")
+    rows = {
+        "transductive": (other.model(), visible),
+        "unseen, folded in": (folded, visible),
+        "unseen textless nodes left out": (model, without),
+        "unseen, embeddings as drawn": (model, visible),
+    }
+    figures = []
+    for name, (encoder, view) in rows.items():
+        found = _metrics(encoder, view, tokens, pairs, run.options().seed)
+        figures.append(f"{name} {found.prec:.4f}/{found.mrr:.4f}")
+        print(f"{name:32} PREC {found.prec:.4f}  MRR {found.mrr:.4f}  NDCG {found.ndcg:.4f}", flush=True)
+    print("PREC/MRR: " + "; ".join(figures))
+
+
+def _metrics(model, visible, tokens, pairs: Pairs, seed: int):  # type: ignore[no-untyped-def]
+    batcher = Batcher(visible, tokens)
+    return in_batch_metrics(model, batcher, pairs, batcher.schema.test_batch_size, seed)
+
+
+if __name__ == "__main__":
+    main()

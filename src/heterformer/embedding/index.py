@@ -1,0 +1,89 @@
+"""The nodes of one type with the highest inner products: exact search, in bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Matrix = NDArray[Any]  # (n, d) float32 or float16, usually memory-mapped
+Queries = NDArray[np.float32]  # (Q, d)
+Rows = NDArray[np.int64]
+
+BLOCK = 16_384  # rows whose scores are held at a time: 24 MB of vectors of 384 numbers
+ROUNDING = 1e-6  # by which a float32 product may be off, relative to the lengths of its factors
+NONE: Rows = np.empty(0, dtype=np.int64)
+
+
+class Found(NamedTuple):
+    """The best nodes for one query, best first; equal scores by row."""
+
+    rows: Rows  # (k,)
+    scores: NDArray[np.float64]  # (k,) inner products
+
+
+class Index(Protocol):
+    """What can find the best nodes of one type."""
+
+    name: str
+
+    def search(self, queries: Queries, k: int, without: Rows = NONE) -> list[Found]:
+        """The ``k`` best rows for each query (all, if there are fewer), ``without`` some."""
+
+
+class ExactIndex:
+    """All inner products, block by block."""
+
+    name = "exact"
+
+    def __init__(self, matrix: Matrix) -> None:
+        self.matrix = matrix
+
+    def search(self, queries: Queries, k: int, without: Rows = NONE) -> list[Found]:
+        queries, without = np.asarray(queries, dtype=np.float32), np.sort(without)
+        best = [Best(self.matrix, query, k) for query in queries]
+        for start in range(0, len(self.matrix), BLOCK):
+            block = np.asarray(self.matrix[start : start + BLOCK], dtype=np.float32)  # (b, d)
+            scores = queries @ block.T  # (Q, b)
+            first, last = np.searchsorted(without, [start, start + len(block)])
+            scores[:, without[first:last] - start] = -np.inf
+            for one, row in zip(best, scores, strict=True):
+                one.meet(start, row)
+        return [one.found for one in best]
+
+
+class Best:
+    """The best rows met so far, for one query."""
+
+    def __init__(self, matrix: Matrix, query: NDArray[np.float32], k: int) -> None:
+        self.matrix, self.query, self.k = matrix, query, k
+        self.found = Found(NONE, np.empty(0))
+
+    def meet(self, start: int, scores: NDArray[np.float32]) -> None:
+        """Look at the scores of one more block, which may be off by rounding."""
+        near = (scores >= self._floor(start, scores)) & (scores > -np.inf)
+        rows = np.concatenate([self.found.rows, start + np.flatnonzero(near)])
+        if len(rows) > len(self.found.rows):
+            self.found = best_of(self.matrix, self.query, rows, self.k)
+
+    def _floor(self, start: int, scores: NDArray[np.float32]) -> float:
+        """What a score must reach to be among the best, less rounding, so that no tie is lost to it."""
+        if len(self.found.rows) == self.k:
+            row, floor = self.found.rows[-1], float(self.found.scores[-1])
+        elif len(scores) > self.k:
+            last = np.argpartition(scores, -self.k)[-self.k]
+            row, floor = start + last, float(scores[last])
+        else:
+            return -np.inf
+        length = np.linalg.norm(self.matrix[row].astype(np.float64))
+        return floor - ROUNDING * float(length * np.linalg.norm(self.query))
+
+
+def best_of(matrix: Matrix, query: NDArray[np.float32], rows: Sequence[int] | Rows, k: int) -> Found:
+    """The best of some rows. In double precision and row by row, so that equal vectors tie exactly."""
+    rows = np.asarray(rows, dtype=np.int64)
+    scores = (matrix[rows].astype(np.float64) * query.astype(np.float64)).sum(1)  # (r,)
+    order = np.lexsort((rows, -scores))[:k]
+    return Found(rows[order], scores[order])

@@ -1,0 +1,71 @@
+"""What a vector is made of, in 64 bits: if a node's signature is the same, so is its vector."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from heterformer.batches.batch import Batch
+from heterformer.embedding.unseen import FoldedIn
+from heterformer.models.contract import NodeEncoder
+from heterformer.network.hashes import Hashes, mixed, sequence_hashes, string_hash
+from heterformer.network.schema import NodeType
+from heterformer.network.tokens import PackedTokens
+
+CHUNK = 1 << 16  # rows hashed at a time
+
+
+class Signatures:
+    """Signatures of centres under one model: of their own tokens, and of each neighbour's edge and contents.
+
+    The model's weights have no part in it, but for the embeddings of textless nodes, which are contents.
+    """
+
+    def __init__(
+        self, model: NodeEncoder, tokens: PackedTokens, folded: Mapping[NodeType, FoldedIn] | None = None
+    ) -> None:
+        self._texts = tokens.hashes()
+        self._textless = {t: _textless_hashes(model, t) for t in _textless_types(model)}
+        for node_type, new in (folded or {}).items():
+            self._textless[node_type][new.nodes] = self._of_texts(new)
+
+    def _of_texts(self, new: FoldedIn) -> Hashes:
+        """A folded-in node is what its texts make it; its numbers may differ in the last bit."""
+        found = np.zeros(len(new.nodes), dtype=np.uint64)
+        np.add.at(found, new.place, mixed(self._texts[new.texts]))
+        return mixed(found)
+
+    def of(self, batch: Batch) -> Hashes:
+        """(B,): one for each centre. The order of its neighbours does not matter."""
+        assert batch.text_numbers is not None
+        texts = self._texts[batch.text_numbers.numpy()]
+        found = mixed(texts[batch.centers.numpy()])
+        for edge_type, edges in batch.neighbors.items():
+            if edge_type.neighbor in self._textless:
+                contents = self._textless[edge_type.neighbor][batch.textless[edge_type.neighbor].numpy()]
+            elif edge_type.neighbor in batch.textless:
+                continue  # a model that has no embeddings of such nodes does not see them
+            else:
+                contents = texts
+            terms = mixed(contents[edges.node.numpy()] ^ string_hash(edge_type.name))
+            np.add.at(found, edges.center.numpy(), terms)
+        return mixed(found)
+
+    def textless(self, node_type: NodeType) -> Hashes:
+        """A signature for each node of a textless type."""
+        return self._textless[node_type]
+
+
+def _textless_types(model: NodeEncoder) -> tuple[NodeType, ...]:
+    return tuple(t for t in model.embedded_types if t in model.schema.textless)
+
+
+def _textless_hashes(model: NodeEncoder, node_type: NodeType) -> Hashes:
+    table, _ = model.textless.parameters_of(node_type)
+    found = np.empty(len(table), dtype=np.uint64)
+    for start in range(0, len(table), CHUNK):
+        bits = table[start : start + CHUNK].detach().float().cpu().numpy().view(np.uint32)  # (n, 64)
+        offsets = np.arange(len(bits) + 1, dtype=np.int64) * bits.shape[1]
+        found[start : start + CHUNK] = sequence_hashes(bits.ravel(), offsets)
+    return found

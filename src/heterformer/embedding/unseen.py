@@ -1,0 +1,195 @@
+"""A trained model for a network that has grown: known nodes keep their embeddings, new ones are folded in."""
+
+from __future__ import annotations
+
+import copy
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+import torch
+import torch.nn.functional as F
+from rich.text import Text
+from torch import Tensor
+
+from heterformer.batches.sampling import Ints
+from heterformer.batches.visible import VisibleNetwork
+from heterformer.embedding.row_file import kept_array
+from heterformer.errors import InputError
+from heterformer.models.contract import NodeEncoder
+from heterformer.models.inference import plm_vectors
+from heterformer.models.textless import TextlessNodes
+from heterformer.network.hashes import Hashes
+from heterformer.network.schema import NodeType, Schema
+from heterformer.network.tokens import PackedTokens
+from heterformer.progress import messages, progress_bar
+from heterformer.training.known_nodes import KnownNodes
+from heterformer.training.warm_up import TextEdges, text_edges
+
+STEPS, RATE = 150, 0.1  # of Adam
+NODES = 4096  # folded in at a time
+
+
+def known_rows(ids: pl.Series, known: pl.Series) -> Ints:
+    """For each of ``ids`` its place in ``known``, or -1."""
+    places = known.alias("id").to_frame().with_row_index("place").drop_nulls()
+    found = ids.alias("id").to_frame().join(places, on="id", how="left", maintain_order="left")["place"]
+    return found.cast(pl.Int64).fill_null(-1).to_numpy()
+
+
+class FoldedIn(NamedTuple):
+    """The nodes of a type that the model had not met, and the texts next to them."""
+
+    nodes: Ints  # rows of the network, ascending
+    place: Ints  # edge by edge: a position in ``nodes``, ascending
+    texts: Ints  # edge by edge: a text number
+
+
+def meeting(
+    model: NodeEncoder, visible: VisibleNetwork, tokens: PackedTokens, folder: Path
+) -> tuple[NodeEncoder, dict[NodeType, FoldedIn]]:
+    """The model with embeddings for all textless nodes of a network, and which of them it had not known.
+
+    What is folded in is kept in ``folder``, for another call.
+    """
+    network, source = visible.network, getattr(model, "name_or_path", "")
+    known = KnownNodes.open(Path(source)) if source else None
+    if known is None:
+        if model.schema.counts != network.schema.counts:
+            raise InputError(
+                f"{source or 'the model'}: does not say which textless nodes it knows, and {network.path} "
+                f"has others; expected the folder that 'heterformer train' wrote."
+            )
+        said = f"taking {network.path} for the network that the model was trained on, which nothing says"
+        messages.print(Text(f"{source or 'a model'}: {said}."), soft_wrap=True)
+        return model, {}
+    if known.are_all(network):
+        return model, {}
+    return for_network(model, known, visible, tokens, folder)
+
+
+def for_network(
+    model: NodeEncoder, known: KnownNodes, visible: VisibleNetwork, tokens: PackedTokens, folder: Path
+) -> tuple[NodeEncoder, dict[NodeType, FoldedIn]]:
+    """The same model with embeddings for the textless nodes of another network, and which of them are new."""
+    network = visible.network
+    check_schema(model.schema, network.schema)
+    adapted = _with_schema(model, network.schema)
+    textless, folded = getattr(model, "textless", None), {}
+    if not isinstance(textless, TextlessNodes):
+        return adapted, {}
+    for node_type in (t for t in model.embedded_types if t in network.schema.textless):
+        place = known_rows(network.id_series(node_type), known.ids[node_type])
+        learned, _ = textless.parameters_of(node_type)
+        table, _ = adapted.textless.parameters_of(node_type)
+        met, new = np.flatnonzero(place >= 0), np.flatnonzero(place < 0)
+        with torch.no_grad():
+            table[torch.from_numpy(met)] = learned[torch.from_numpy(place[met])]
+            if len(new):
+                folded[node_type] = found = _new_nodes(text_edges(visible, tokens, node_type), new)
+                values = kept_array(
+                    folder / f"{node_type}.folded.npy",
+                    lambda t=node_type, f=found: fold_in(model, t, f, tokens, known).numpy(),  # type: ignore[misc]
+                )
+                table[torch.from_numpy(new)] = torch.from_numpy(values).to(table.device)
+    return adapted, folded
+
+
+def _new_nodes(edges: TextEdges, nodes: Ints) -> FoldedIn:
+    mine = np.flatnonzero(np.isin(edges.rows, nodes))
+    place = np.searchsorted(nodes, edges.rows[mine])
+    order = np.argsort(place, kind="stable")
+    return FoldedIn(nodes, place[order], edges.texts[mine[order]])
+
+
+def check_schema(trained: Schema, found: Schema) -> None:
+    """Types and relations must be those that the model has parameters for; counts may differ."""
+    for what, words in (("text_rich", "types with text"), ("textless", "types without text")):
+        before, now = set(getattr(trained, what)), set(getattr(found, what))
+        if before != now:
+            _refuse(words, now, before)
+    relations = [{f"{r.name} ({r.source} to {r.target})" for r in s.relations} for s in (found, trained)]
+    if relations[0] != relations[1]:
+        _refuse("relations", *relations)
+
+
+def _refuse(what: str, found: set[str], expected: set[str]) -> None:
+    listed = [", ".join(sorted(names)) or "none" for names in (found, expected)]
+    raise InputError(f"the network's {what} are {listed[0]}; the model was trained with {listed[1]}.")
+
+
+def _with_schema(model: NodeEncoder, schema: Schema) -> NodeEncoder:
+    """A copy of the model whose textless tables have the network's sizes, their rows still to be set."""
+    config = copy.deepcopy(model.config)
+    config.schema = replace(model.schema, counts=schema.counts).to_dict()  # its types in its own order
+    adapted = type(model)(config)
+    kept = {k: v for k, v in model.state_dict().items() if not k.startswith("textless.tables.")}
+    adapted.load_state_dict(kept, strict=False)
+    adapted.to(model.device).eval()
+    return adapted
+
+
+def fold_in(
+    model: NodeEncoder, node_type: NodeType, new: FoldedIn, tokens: PackedTokens, known: KnownNodes
+) -> Tensor:
+    """(n, 64): embeddings of new nodes that say what the PLM says of their texts, all else being fixed.
+
+    The objective of the warm-up (Eq. 10), node by node: each of a node's texts against the same texts of
+    the training network, so that a node's embedding depends on its own texts alone. Few texts say little,
+    so the nodes that the model knows are the prior: a Gaussian with their mean and variances. A node
+    without any text is given their mean.
+    """
+    table, projection = (p.detach().float().cpu() for p in model.textless.parameters_of(node_type))
+    met = table[torch.from_numpy(known.ids[node_type].is_not_null().to_numpy())]
+    mean, variance = met.mean(0), met.var(0, correction=0).clamp_min(1e-6)  # (64,) each
+    numbers, text = np.unique(new.texts, return_inverse=True)
+    seen = plm_vectors(model, tokens, numbers) @ projection  # (N, 64): h-bar W_phi
+    every = np.arange(len(known.texts.offsets) - 1)
+    negatives = plm_vectors(model, known.texts, every) @ projection  # (512, 64)
+    same = _same_texts(tokens.hashes()[new.texts], known.texts.hashes())  # (E,): a negative, or -1
+    parts = []
+    with progress_bar(f"folding new {node_type} nodes in", len(new.nodes), "nodes") as bar:
+        for start in range(0, len(new.nodes), NODES):
+            first = mean.repeat(len(new.nodes[start : start + NODES]), 1)
+            a, b = np.searchsorted(new.place, [start, start + NODES])
+            place, own = torch.from_numpy(new.place[a:b] - start), seen[torch.from_numpy(text[a:b])]
+            mask = torch.zeros(len(first), len(negatives), dtype=torch.bool)  # its own texts are no negatives
+            mask[place[same[a:b] >= 0], same[a:b][same[a:b] >= 0]] = True
+            parts.append(_fitted(first, place, own, negatives, mask, mean, variance))
+            bar.advance(len(first))
+    return torch.cat(parts)
+
+
+def _same_texts(hashes: Hashes, others: Hashes) -> Tensor:
+    """For each hash its place among ``others``, or -1."""
+    order = np.argsort(others)
+    place = order[np.minimum(np.searchsorted(others, hashes, sorter=order), len(others) - 1)]
+    return torch.from_numpy(np.where(others[place] == hashes, place, -1))
+
+
+def _fitted(
+    start: Tensor,
+    place: Tensor,
+    own: Tensor,
+    negatives: Tensor,
+    mask: Tensor,
+    mean: Tensor,
+    variance: Tensor,
+) -> Tensor:
+    """Maximum a posteriori: edge ``e`` says that node ``place[e]`` is next to the text seen as ``own[e]``."""
+    with torch.enable_grad():
+        nodes = start.requires_grad_()
+        optimizer = torch.optim.Adam([nodes], lr=RATE)
+        for step in range(STEPS):
+            optimizer.param_groups[0]["lr"] = RATE * (1 - step / STEPS)
+            optimizer.zero_grad()
+            others = torch.logsumexp((nodes @ negatives.T).masked_fill(mask, -math.inf), 1)  # (n,)
+            positive = (nodes[place] * own).sum(1)  # (E,)
+            likelihood = F.logsigmoid(positive - others[place]).sum()
+            prior = ((nodes - mean) ** 2 / variance).sum() / 2
+            (prior - likelihood).backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+    return nodes.detach()

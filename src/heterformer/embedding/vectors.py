@@ -1,0 +1,224 @@
+"""Vectors of a whole network as a file: one Parquet table, or a folder of NumPy arrays and lists of ids."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from heterformer.errors import InputError
+from heterformer.files import replace_file, replace_folder
+from heterformer.network.hashes import Hashes
+from heterformer.network.schema import NodeType
+
+KEY = b"heterformer"  # of our entry in a Parquet file's metadata
+MANIFEST = "vectors.json"
+ROWS = 16_384  # written or read at a time
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some nodes of one type: what is written next, or was read."""
+
+    node_type: NodeType
+    ids: Sequence[str]
+    vectors: NDArray[Any]  # (n, d)
+    signatures: Hashes  # (n,)
+    extra: Mapping[str, NDArray[Any]]  # further vectors of each node, such as a textless node's h0
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What a writer must know before the first chunk."""
+
+    counts: Mapping[NodeType, int]
+    width: int
+    dtype: np.dtype[Any]
+    extra: Mapping[str, int]  # name to width; null for types that have none
+    metadata: Mapping[str, Any]
+
+
+def is_vectors_folder(path: Path) -> bool:
+    """Whether a folder holds arrays of vectors that were written here."""
+    return (path / MANIFEST).is_file()
+
+
+def write_vectors(path: Path, layout: Layout, chunks: Iterator[Chunk]) -> None:
+    """Write chunks as they come, type after type; the file or folder appears whole or not at all."""
+    if path.suffix == ".parquet":
+        with replace_file(path) as partial:
+            _write_parquet(partial, layout, chunks)
+    else:
+        with replace_folder(path) as folder:
+            _write_arrays(folder, layout, chunks)
+
+
+def _write_parquet(path: Path, layout: Layout, chunks: Iterator[Chunk]) -> None:
+    item = pa.from_numpy_dtype(layout.dtype)
+    fields = [
+        pa.field("id", pa.string()),
+        pa.field("type", pa.string()),
+        pa.field("vector", pa.list_(item, layout.width)),
+        *(pa.field(name, pa.list_(item, width)) for name, width in layout.extra.items()),
+        pa.field("signature", pa.uint64()),
+    ]
+    schema = pa.schema(fields, metadata={KEY: json.dumps(dict(layout.metadata)).encode()})
+    # Vectors hardly compress and are all different: a dictionary of them only costs time.
+    with pq.ParquetWriter(path, schema, use_dictionary=["type"], compression="zstd") as writer:
+        for chunk in chunks:
+            columns = [
+                pa.array(chunk.ids, pa.string()),
+                pa.array([chunk.node_type] * len(chunk.ids), pa.string()),
+                _lists(chunk.vectors, schema.field("vector").type),
+                *(
+                    _lists(chunk.extra[name], schema.field(name).type)
+                    if name in chunk.extra
+                    else pa.nulls(len(chunk.ids), schema.field(name).type)
+                    for name in layout.extra
+                ),
+                pa.array(chunk.signatures),
+            ]
+            writer.write_table(pa.Table.from_arrays(columns, schema=schema))
+
+
+def _lists(values: NDArray[Any], kind: pa.DataType) -> pa.Array:
+    flat = pa.array(np.ascontiguousarray(values).reshape(-1))
+    return pa.FixedSizeListArray.from_arrays(flat, type=kind)
+
+
+def _write_arrays(folder: Path, layout: Layout, chunks: Iterator[Chunk]) -> None:
+    arrays: dict[str, NDArray[Any]] = {}
+    written = dict.fromkeys(layout.counts, 0)
+
+    def into(name: str, node_type: NodeType, width: int | None, dtype: Any) -> NDArray[Any]:
+        if name not in arrays:
+            shape = (layout.counts[node_type], *([] if width is None else [width]))
+            arrays[name] = _new_array(folder / f"{name}.npy", shape, dtype)
+        return arrays[name]
+
+    for chunk in chunks:
+        t = chunk.node_type
+        part = slice(written[t], written[t] + len(chunk.ids))
+        written[t] = part.stop
+        into(t, t, layout.width, layout.dtype)[part] = chunk.vectors
+        into(f"{t}.signatures", t, None, np.uint64)[part] = chunk.signatures
+        for name, values in chunk.extra.items():
+            into(f"{t}.{name}", t, values.shape[1], layout.dtype)[part] = values
+        with (folder / f"{t}.ids.txt").open("a", encoding="utf-8", newline="\n") as file:
+            for node_id in chunk.ids:
+                if "\n" in node_id or "\r" in node_id:
+                    raise InputError(
+                        f"{t} {node_id!r}: an id with a line break does not fit into a list of ids; "
+                        f"write Parquet instead (an output name that ends in .parquet)."
+                    )
+                file.write(node_id + "\n")
+    manifest = {"types": list(written), **layout.metadata}
+    (folder / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+
+
+def _new_array(path: Path, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+    return np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=shape)
+
+
+class Vectors:
+    """Vectors that were written to a file or folder. Of a folder, nothing is read until it is used."""
+
+    def __init__(self, path: Path, metadata: Mapping[str, Any], types: tuple[NodeType, ...]) -> None:
+        self.path, self.metadata, self.types = path, metadata, types
+
+    @classmethod
+    def open(cls, path: Path | str) -> Vectors:
+        """Open what ``heterformer embed`` wrote, or a Parquet table with the columns id, type and vector."""
+        path = Path(path)
+        try:
+            if path.is_dir():
+                values = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
+                return cls(path, values, tuple(values["types"]))
+            file = pq.ParquetFile(path, memory_map=True)
+            for name in ("id", "type", "vector"):
+                if name not in file.schema_arrow.names:
+                    raise InputError(
+                        f"{path}: has no column {name!r}, found {', '.join(file.schema_arrow.names)}."
+                    )
+            metadata = json.loads((file.schema_arrow.metadata or {}).get(KEY, b"{}"))
+            types = file.read(["type"]).column("type").unique().to_pylist()
+        except InputError:
+            raise
+        except (OSError, ValueError, KeyError, pa.ArrowInvalid):
+            raise InputError(
+                f"{path}: holds no vectors, expected what 'heterformer embed' wrote or a Parquet table "
+                f"with the columns id, type and vector."
+            ) from None
+        return cls(path, metadata, tuple(types))
+
+    def ids(self, node_type: NodeType) -> list[str]:
+        """The ids, in the order of the vectors."""
+        self._check(node_type)
+        if self.path.is_dir():
+            return (self.path / f"{node_type}.ids.txt").read_text(encoding="utf-8").split("\n")[:-1]
+        return [i for batch in self._parquet(node_type, ["id"]) for i in batch.column("id").to_pylist()]
+
+    def matrix(self, node_type: NodeType) -> NDArray[Any]:
+        """(n, d): memory-mapped if it comes from a folder."""
+        self._check(node_type)
+        if self.path.is_dir():
+            return self._array(node_type)
+        return np.concatenate([vectors for _, vectors in self.chunks(node_type)])
+
+    def mapped_matrix(self, node_type: NodeType, folder: Path) -> NDArray[Any]:
+        """The same, memory-mapped in any case: a table's vectors are unpacked into ``folder`` for that."""
+        if self.path.is_dir():
+            return self._array(node_type)
+        with (folder / f"{node_type}.bin").open("wb") as file:
+            for _, vectors in self.chunks(node_type):
+                file.write(vectors.tobytes())
+        mapping = np.memmap(folder / f"{node_type}.bin", dtype=vectors.dtype, mode="r")
+        return np.asarray(mapping).reshape(-1, vectors.shape[1])
+
+    def signatures(self, node_type: NodeType) -> Hashes:
+        """(n,): what ``embed --since`` goes by."""
+        self._check(node_type)
+        if self.path.is_dir():
+            return self._array(f"{node_type}.signatures")
+        parts = [batch.column("signature").to_numpy() for batch in self._parquet(node_type, ["signature"])]
+        return np.concatenate(parts)
+
+    def chunks(self, node_type: NodeType) -> Iterator[tuple[int, NDArray[Any]]]:
+        """The vectors some thousand at a time, each time with the number of the first."""
+        self._check(node_type)
+        start = 0
+        if self.path.is_dir():
+            matrix = self._array(node_type)
+            for start in range(0, len(matrix), ROWS):
+                yield start, np.array(matrix[start : start + ROWS])
+            return
+        for batch in self._parquet(node_type, ["vector"]):
+            vectors = batch.column("vector")
+            flat = vectors.flatten().to_numpy(zero_copy_only=False)
+            yield start, flat.reshape(len(vectors), -1)
+            start += len(vectors)
+
+    def _array(self, name: str) -> NDArray[Any]:
+        array: NDArray[Any] = np.load(self.path / f"{name}.npy", mmap_mode="r", allow_pickle=False)
+        return np.asarray(array)
+
+    def _parquet(self, node_type: NodeType, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        import pyarrow.compute as pc
+
+        file = pq.ParquetFile(self.path, memory_map=True)
+        for batch in file.iter_batches(ROWS, columns=["type", *columns]):
+            chosen = batch.filter(pc.equal(batch.column("type"), node_type))
+            if len(chosen):
+                yield chosen
+
+    def _check(self, node_type: NodeType) -> None:
+        if node_type not in self.types:
+            known = ", ".join(map(repr, self.types))
+            raise InputError(f"{self.path}: has no vectors of type {node_type!r}, the types are {known}.")

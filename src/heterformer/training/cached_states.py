@@ -1,0 +1,101 @@
+"""Neighbours' states from a spool instead of the step's own graph: a step then costs what its centres cost.
+
+No gradient reaches the neighbours' texts, and a state is as old as the last refresh. Which texts a step
+will meet is known beforehand, so a refresh reads those until the next one and no others.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from heterformer.batches.batch import Batch, Texts
+from heterformer.batches.pairs import TrainingBatches
+from heterformer.models.contract import NodeEncoder
+from heterformer.models.inference import each_text, evaluating, neighbor_numbers
+from heterformer.models.spool import StateSpool, write_spool
+
+TEXTS = 2048  # read between two moves of the progress bar
+STORED = np.float32  # of some PLMs the [CLS] states of all texts agree in the three digits of float16
+
+
+class CachedStates:
+    """The states of neighbour texts as the model gave them at the last refresh, without dropout.
+
+    ``read`` is the model's ``text_states``, in the run's precision. A refresh is due every so many steps;
+    its states serve until the next one, also in a process that goes on with the run.
+    """
+
+    def __init__(
+        self,
+        model: NodeEncoder,
+        read: Callable[[Texts], Tensor],
+        batches: TrainingBatches,
+        folder: Path,
+        every: int | None,
+    ) -> None:
+        self.model, self.read, self.batches, self.folder = model, read, batches, folder
+        self.every = every or batches.steps_per_epoch
+        self.shape = self._states(np.arange(1)).shape[1:]  # (S, d)
+        self.spool = StateSpool.open(self._path)
+
+    @property
+    def _path(self) -> Path:
+        return self.folder / "last"
+
+    def needs_refresh(self, step: int) -> bool:
+        """Whether the states for this step have yet to be computed.
+
+        A refresh uses the weights of its step, so that step's checkpoint must be on the disk before.
+        """
+        due = step - step % self.every
+        return self.spool is None or not due <= self.spool.about["step"] <= step < self.spool.about["until"]
+
+    def refresh(self, step: int, end: int) -> Generator[tuple[int, int], None, None]:
+        """Compute what the steps from ``step`` to the next refresh, or to ``end``, will need.
+
+        Yields (texts read, texts to read) as it proceeds; who stops listening leaves no states behind.
+        """
+        start = time.monotonic()
+        until = min(step - step % self.every + self.every, end)
+        numbers = self._met(step, until)
+        self.remove()  # first, since two spools take twice the room
+        about: dict[str, Any] = {"step": step, "until": until, "texts": len(numbers)}
+        with write_spool(self._path, numbers, self.shape, STORED, about) as write:
+            for first in range(0, len(numbers), TEXTS):
+                write(first, self._states(numbers[first : first + TEXTS]).numpy())
+                yield min(first + TEXTS, len(numbers)), len(numbers)
+            about["seconds"] = round(time.monotonic() - start, 3)
+        self.spool = StateSpool.open(self._path)
+
+    def of(self, batch: Batch) -> Tensor:
+        """(neighbour texts, S, d) for a batch, on the model's device."""
+        assert self.spool is not None
+        rows = torch.from_numpy(self.spool.rows(neighbor_numbers(batch)))
+        return rows.to(
+            self.model.device, copy=True
+        )  # where PyTorch aligns it, for the same bits in every run
+
+    def remove(self) -> None:
+        """Free the disk."""
+        self.spool = None
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _met(self, step: int, until: int) -> NDArray[np.int64]:
+        """The neighbour texts of all batches from ``step`` to ``until``, ascending."""
+        met = np.zeros(len(self.batches.batcher.tokens.offsets) - 1, dtype=bool)
+        for number in range(step, until):
+            met[neighbor_numbers(self.batches.batch(*divmod(number, self.batches.steps_per_epoch)))] = True
+        return np.flatnonzero(met)
+
+    def _states(self, numbers: NDArray[np.int64]) -> Tensor:
+        with evaluating(self.model):
+            return each_text(self.read, self.batches.batcher.tokens, numbers, self.model.device)

@@ -1,0 +1,318 @@
+"""Vectors of whole networks: those of Algorithm 1, whatever the sizes, kills and restarts."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from safetensors.torch import load_file
+from transformers import AutoTokenizer
+
+from heterformer import cli
+from heterformer.batches.batcher import Batcher
+from heterformer.batches.stable import StableSample
+from heterformer.batches.visible import VisibleNetwork
+from heterformer.embedding import embed as embed_module
+from heterformer.embedding import row_file
+from heterformer.embedding.embed import Embedding, embed, embed_run, embed_to
+from heterformer.embedding.options import EmbedOptions
+from heterformer.embedding.vectors import Vectors
+from heterformer.errors import InputError
+from heterformer.models import Heterformer, inference
+from heterformer.network.frames import temporary_folder
+from heterformer.network.store import Network
+from heterformer.network.tokens import open_tokens
+from heterformer.training.loop import train
+from heterformer.training.run import Run
+from tests.learning import start_process, tiny_model, tiny_network, tiny_options, tiny_reader
+from tests.models.test_inference import backbone
+from tests.networks import Facts, few, networks, tokenizer
+from tests.reference import reference_vectors
+
+ABLATIONS: list[dict[str, Any]] = [
+    {},
+    {"virtual_tokens": "text_rich"},
+    {"virtual_tokens": "textless"},
+    {"virtual_tokens": "none"},
+    {"heterogeneous_projection": False},
+    {"neighbor_pooling": "mean", "readout": "mean", "normalize": True, "temperature": 0.05},
+    {"share_aggregation_layers": True, "share_aggregation_kinds": True},
+]
+
+
+def reader() -> Any:
+    return AutoTokenizer.from_pretrained(tiny_reader())
+
+
+def literal(model: Heterformer, network: Network, words: Any, options: EmbedOptions) -> dict[str, Any]:
+    """Node by node, by the literal form of Algorithm 1, from the same sample."""
+    visible = VisibleNetwork.whole(network)
+    cap = options.all_neighbors
+    fan_out = {t: cap or n for t, n in network.schema.neighbors.items()}
+    batcher = Batcher(visible, open_tokens(network, words), fan_out, StableSample(visible, options.seed))
+    found = {}
+    with torch.no_grad():
+        for t in network.schema.text_rich:
+            rows = range(network.schema.counts[t])
+            batches = [batcher.nodes(t, np.array([row]), np.uint64(0)) for row in rows]
+            found[t] = torch.cat([reference_vectors(model, batch) for batch in batches]).numpy()
+        for t in network.schema.textless:
+            found[t] = model.textless_vectors(t, torch.arange(network.schema.counts[t])).numpy()
+    return found
+
+
+@few
+@given(networks(), st.sampled_from(ABLATIONS), st.integers(1, 60), st.integers(1, 5), st.none() | st.just(9))
+def test_vectors_are_those_of_algorithm_1(
+    facts: Facts, ablation: dict[str, Any], tokens: int, part: int, cap: int | None
+) -> None:
+    with facts.built() as network, pytest.MonkeyPatch.context() as patched:
+        patched.setattr(inference, "TOKENS", tokens)
+        patched.setattr(row_file, "PART", part)
+        torch.manual_seed(0)
+        model = Heterformer.from_backbone(backbone(), network, aggregation_init="random", **ablation)
+        options = EmbedOptions(all_neighbors=cap, seed=3)
+        found = embed(model, network, options, tokenizer=tokenizer())
+        expected = literal(model, network, tokenizer(), options)
+        assert list(found) == list(model.embedded_types)
+        for node_type, vectors in found.items():
+            np.testing.assert_allclose(vectors, expected[node_type], rtol=1e-4, atol=1e-5)
+
+
+def test_all_neighbours_are_more_than_a_sample() -> None:
+    model = tiny_model()
+    sampled = embed(model, tiny_network(), tokenizer=reader())
+    every = embed(model, tiny_network(), EmbedOptions(all_neighbors=50), tokenizer=reader())
+    assert not np.allclose(sampled["paper"], every["paper"], atol=1e-4)
+
+
+def test_the_sample_is_the_seeds() -> None:
+    model = tiny_model()
+    first, again, other = (
+        embed(model, tiny_network(), EmbedOptions(seed=s), tokenizer=reader())["paper"] for s in (0, 0, 1)
+    )
+    assert (first == again).all()
+    assert not np.allclose(first, other, atol=1e-4)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    options = tiny_options(tiny_reader(), max_steps=3)
+    return train(tiny_network(), tmp_path_factory.mktemp("embed") / "run", options)
+
+
+def test_the_command_writes_every_node_under_its_id(
+    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "new" / "vectors.parquet"
+    cli.main(["embed", str(run.path), str(out), "--h0"])
+    assert "Wrote vectors of paper, author, venue nodes" in " ".join(capsys.readouterr().out.split())
+    frame, network = pl.read_parquet(out), tiny_network()
+    expected = embed(Heterformer.from_pretrained(run.path), network)
+    for t in network.schema.node_types:
+        mine = frame.filter(type=t)
+        assert mine["id"].to_list() == network.ids(t)
+        np.testing.assert_array_equal(np.stack(mine["vector"].to_numpy()), expected[t])
+    h0, _ = run.model().textless.parameters_of("author")
+    stored = np.stack(frame.filter(type="author")["h0"].to_numpy())
+    np.testing.assert_array_equal(stored, h0.detach().numpy())
+    assert {p.name for p in out.parent.iterdir()} == {"vectors.parquet"}
+
+
+def test_arrays_chosen_types_and_half_precision(run: Run, tmp_path: Path) -> None:
+    options = EmbedOptions(types=("author", "paper"), dtype="float16", states_dtype="float16")
+    vectors = embed_run(run.path, tmp_path / "out", options)
+    assert vectors.types == ("author", "paper")
+    whole = embed(run.model(), tiny_network())
+    for t in vectors.types:
+        assert vectors.matrix(t).dtype == np.float16
+        np.testing.assert_allclose(vectors.matrix(t), whole[t], rtol=5e-3, atol=5e-3)
+
+
+@pytest.mark.parametrize("name", ["out.parquet", "out"])
+def test_a_second_call_replaces_the_first(run: Run, tmp_path: Path, name: str) -> None:
+    embed_run(run.path, tmp_path / name, EmbedOptions(types=("paper",)))
+    embed_run(run.path, tmp_path / name, EmbedOptions(types=("venue",)))
+    assert Vectors.open(tmp_path / name).types == ("venue",)
+
+
+def test_other_work_that_was_left_is_not_taken_over(
+    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    with monkeypatch.context() as patched:
+        patched.setattr(embed_module, "write_vectors", _fail)
+        with pytest.raises(KeyError):
+            embed_run(run.path, out, EmbedOptions(seed=1))
+    assert [p.name for p in tmp_path.iterdir()] == [".out.work"]
+    found = embed_run(run.path, out, EmbedOptions(seed=0)).matrix("paper")
+    assert "starting anew" in " ".join(capsys.readouterr().err.split())
+    np.testing.assert_array_equal(found, embed(run.model(), tiny_network())["paper"])
+    assert [p.name for p in tmp_path.iterdir()] == ["out"]
+
+
+def _fail(*_: Any) -> None:
+    raise KeyError
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"types": ("papr",)}, "--types names 'papr', the node types are 'paper', 'author', 'venue'."),
+        ({"all_neighbors": 0}, "--all-neighbors is 0, expected at least 1."),
+    ],
+)
+def test_a_mistake_is_one_sentence(run: Run, tmp_path: Path, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        embed_run(run.path, tmp_path / "out", EmbedOptions(**options))
+    assert str(caught.value) == message
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_something_else_in_the_place_of_the_output(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("mine")
+    (tmp_path / "out.parquet").mkdir()
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis").write_text("mine")
+    messages = {
+        "out": "exists and holds something else",
+        "full": "exists and holds something else",
+        "out.parquet": "is a folder, expected a file's name",
+        "vectors.csv": ".csv is not written",
+    }
+    for name, message in messages.items():
+        with pytest.raises(InputError, match=message):
+            embed_run(run.path, tmp_path / name)
+    assert (tmp_path / "out").read_text() == (tmp_path / "full" / "thesis").read_text() == "mine"
+    with pytest.raises(InputError, match="exists and holds something else"):
+        embed_run(run.path, run.path)
+    assert run.finished
+
+
+def test_work_without_a_manifest_is_nobodys(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a kill leaves it that comes while other work is being removed."""
+    out = tmp_path / "out"
+    with monkeypatch.context() as patched:
+        patched.setattr(embed_module, "write_vectors", _fail)
+        with pytest.raises(KeyError):
+            embed_run(run.path, out, EmbedOptions(seed=1))
+    (tmp_path / ".out.work" / "manifest.json").unlink()
+    found = embed_run(run.path, out, EmbedOptions(seed=0)).matrix("paper")
+    np.testing.assert_array_equal(found, embed(run.model(), tiny_network())["paper"])
+
+
+def test_a_type_named_twice_is_written_once(run: Run, tmp_path: Path) -> None:
+    vectors = embed_run(run.path, tmp_path / "out.parquet", EmbedOptions(types=("venue", "venue")))
+    assert len(vectors.ids("venue")) == 10
+
+
+def test_a_model_without_textless_tokens_has_nothing_to_say_of_textless_nodes(tmp_path: Path) -> None:
+    for tokens in ("none", "text_rich"):
+        model = tiny_model(virtual_tokens=tokens)
+        assert set(embed(model, tiny_network(), tokenizer=reader())) == {"paper"}
+        with pytest.raises(InputError, match="of which this model has learnt nothing"):
+            embed(model, tiny_network(), EmbedOptions(types=("author",)), tokenizer=reader())
+
+
+def test_a_run_stopped_before_its_first_validation_has_its_last_weights(tmp_path: Path) -> None:
+    options = tiny_options(tiny_reader(), max_steps=2)
+    run = train(tiny_network(), tmp_path / "run", options)
+    last = load_file(run.last / "model.safetensors")
+    shutil.rmtree(run.best)
+    assert all(torch.equal(value, last[name]) for name, value in run.model().state_dict().items())
+
+
+def test_anybody_may_read_what_was_written(run: Run, tmp_path: Path) -> None:
+    embed_run(run.path, tmp_path / "out.parquet", EmbedOptions(types=("venue",)))
+    written = [tmp_path / "out.parquet", *run.path.rglob("*.safetensors")]
+    assert len(written) > 3
+    assert {file.stat().st_mode & 0o777 for file in written} == {0o666 & ~_umask()}
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def test_a_model_without_a_tokenizer() -> None:
+    with pytest.raises(InputError, match="give embed a tokenizer="):
+        embed(tiny_model(), tiny_network())
+
+
+# --- Kills -----------------------------------------------------------------------------------------------
+
+
+def _embed_slowly(run: str, out: str) -> None:
+    """As ``embed_run``, in small parts and with a pause in each, so that kills find it at work."""
+    row_file.PART = 16
+    write = row_file.RowFile.write
+
+    def slow(self: row_file.RowFile, *arguments: Any) -> None:
+        time.sleep(0.01)
+        write(self, *arguments)
+
+    row_file.RowFile.write = slow  # type: ignore[method-assign]
+    embed_run(run, out)
+
+
+def test_ten_kills_at_random_moments_change_nothing(run: Run, tmp_path: Path) -> None:
+    _embed_in_parts(run, tmp_path / "whole.parquet")
+    out, rng, killed = tmp_path / "killed.parquet", random.Random(0), 0
+    work = tmp_path / ".killed.parquet.work"
+    while killed < 10:
+        process = start_process(tmp_path / "log", _embed_slowly, str(run.path), str(out))
+        before = _parts_done(work)
+        while process.is_alive() and _parts_done(work) == before:
+            time.sleep(0.002)
+        time.sleep(rng.random() * 0.02)
+        assert process.pid is not None
+        os.kill(process.pid, signal.SIGKILL)
+        process.join()
+        killed += 1
+        assert not out.exists()
+        assert _parts_done(work) > before  # every attempt gets further
+    assert _parts_done(work) < 26  # the last kill, too, found it at work
+    _embed_in_parts(run, out)
+    assert out.read_bytes() == (tmp_path / "whole.parquet").read_bytes()
+    assert not work.exists()
+
+
+def _embed_in_parts(run: Run, out: Path) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(row_file, "PART", 16)
+        embed_run(run.path, out)
+
+
+def _parts_done(work: Path) -> int:
+    """13 parts of states and 13 of vectors, once all is done."""
+    done = [path.read_bytes().count(b"\n") for path in work.glob("*.done")]
+    return sum(done)
+
+
+def test_memory_holds_no_network(run: Run) -> None:
+    """Nothing that grows with the network but bits and hashes: the states are read batch by batch."""
+    work = Embedding(run.model(), VisibleNetwork.whole(tiny_network()))
+    work.compute(temporary_folder())
+    held = [v for v in vars(work).values() if isinstance(v, (np.ndarray, torch.Tensor))]
+    assert held == []
+
+
+def test_embed_to_takes_any_model(tmp_path: Path) -> None:
+    vectors = embed_to(
+        tmp_path / "out", tiny_model(virtual_tokens="none"), tiny_network(), tokenizer=reader()
+    )
+    assert vectors.matrix("paper").shape == (200, 16)

@@ -1,0 +1,148 @@
+"""Only what changed is computed again, and the result is as if everything had been."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from heterformer import cli
+from heterformer.embedding import embed as embed_module
+from heterformer.embedding.embed import embed_run
+from heterformer.embedding.options import EmbedOptions
+from heterformer.embedding.vectors import Vectors
+from heterformer.errors import InputError
+from heterformer.network.store import Network
+from heterformer.training.loop import train
+from heterformer.training.run import Run
+from tests.embedding.growing import State, first_state
+from tests.learning import tiny_options, tiny_reader
+
+EVERY = EmbedOptions(all_neighbors=99)
+
+
+@pytest.fixture(scope="module")
+def before() -> State:
+    return first_state()
+
+
+@pytest.fixture(scope="module")
+def run(before: State, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    options = tiny_options(tiny_reader(), max_steps=2)
+    return train(before.built(), tmp_path_factory.mktemp("since") / "run", options)
+
+
+@pytest.fixture
+def computed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., set[str]]:
+    """Embed a network and return the ids of the papers whose vectors were computed."""
+
+    def embedded(run: Run, network: Network, out: Path, since: Path | None, **more: Any) -> set[str]:
+        found: set[str] = set()
+        whole = embed_module.center_vectors
+
+        def noted(model: Any, batcher: Any, node_type: str, rows: Any, *others: Any) -> Any:
+            found.update(network.ids(node_type, rows))
+            return whole(model, batcher, node_type, rows, *others)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(embed_module, "center_vectors", noted)
+            embed_run(run.path, out, more.get("options", EVERY), network=network.path, since=since)
+        return found
+
+    return embedded
+
+
+Embedded = Callable[..., set[str]]
+
+
+@pytest.mark.parametrize("name", ["old.parquet", "old"])
+def test_nothing_has_changed(run: Run, before: State, tmp_path: Path, computed: Embedded, name: str) -> None:
+    network = before.built()
+    assert computed(run, network, tmp_path / name, None) == set(before.titles)
+    assert computed(run, network, tmp_path / "new", tmp_path / name) == set()
+    for node_type in network.schema.node_types:
+        old, new = (Vectors.open(tmp_path / n).matrix(node_type) for n in (name, "new"))
+        np.testing.assert_array_equal(new, old)
+
+
+def test_a_new_paper_a_new_title(run: Run, before: State, tmp_path: Path, computed: Embedded) -> None:
+    papers = list(before.titles)
+    retitled = papers[20]
+    near = {a for a, b in before.cites if b == retitled} | {b for a, b in before.cites if a == retitled}
+    later = before.with_paper("new", "a new title", papers[:2], ["new author"], "new venue")
+    later = later.with_title(retitled, "other words")
+    computed(run, before.built(), tmp_path / "old", None)
+    network = later.built()
+    assert computed(run, network, tmp_path / "new", tmp_path / "old") == {
+        "new",
+        *papers[:2],
+        retitled,
+        *near,
+    }
+    computed(run, network, tmp_path / "whole", None)
+    for node_type in network.schema.node_types:
+        new, whole = (Vectors.open(tmp_path / n).matrix(node_type) for n in ("new", "whole"))
+        np.testing.assert_allclose(new, whole, rtol=1e-4, atol=1e-5)
+
+
+def test_what_was_folded_in_before_need_not_be_again(
+    run: Run, before: State, tmp_path: Path, computed: Embedded
+) -> None:
+    """Papers of an author who was new last time are as known now as any others."""
+    papers = list(before.titles)
+    first = before.with_paper("new-1", "a new title", papers[:2], ["new author"], "new venue")
+    computed(run, first.built(), tmp_path / "first", None)
+    second = first.with_paper("new-2", "a newer title", papers[5:6], ["newer author"], "new venue")
+    found = computed(run, second.built(), tmp_path / "second", tmp_path / "first")
+    assert found == {
+        "new-2",
+        papers[5],
+        "new-1",
+    }  # the new venue has one more text, and so says something else
+
+
+def test_with_a_sample_few_are_computed_again(
+    run: Run, before: State, tmp_path: Path, computed: Embedded
+) -> None:
+    computed(run, before.built(), tmp_path / "old", None, options=EmbedOptions())
+    papers = list(before.titles)
+    later = before.with_paper("new", "a new title", papers[:50], [before.written_by[0][1]], "new venue")
+    found = computed(run, later.built(), tmp_path / "new", tmp_path / "old", options=EmbedOptions())
+    assert "new" in found
+    assert found <= {"new", *papers[:50]}
+    assert len(found) < 45  # of those that it cites, some do not sample it
+
+
+def test_the_command(run: Run, before: State, tmp_path: Path) -> None:
+    network = before.with_paper("new", "a title", list(before.titles)[:1], [], "v").built()
+    old, new = str(tmp_path / "old.parquet"), str(tmp_path / "new.parquet")
+    cli.main(["embed", str(run.path), old])
+    cli.main(["embed", str(run.path), new, "--network", str(network.path), "--since", old])
+    assert "new" in Vectors.open(new).ids("paper")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"seed": 5}, "was made with seed 0, not 5"),
+        ({"all_neighbors": 2}, "was made with another number of neighbours"),
+        ({"dtype": "float16"}, "was made with dtype float32, not float16"),
+    ],
+)
+def test_vectors_that_do_not_compare_are_refused(
+    run: Run, tmp_path: Path, changes: dict[str, Any], message: str
+) -> None:
+    embed_run(run.path, tmp_path / "old")
+    with pytest.raises(InputError, match=message):
+        embed_run(run.path, tmp_path / "new", EmbedOptions(**changes), since=tmp_path / "old")
+    assert [p.name for p in tmp_path.iterdir()] == ["old"]
+
+
+def test_vectors_of_another_model_are_refused(run: Run, before: State, tmp_path: Path) -> None:
+    other = train(before.built(), tmp_path / "run", tiny_options(tiny_reader(), max_steps=1))
+    embed_run(other.path, tmp_path / "old")
+    with pytest.raises(InputError, match="was made with another model"):
+        embed_run(run.path, tmp_path / "new", since=tmp_path / "old")

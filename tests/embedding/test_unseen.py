@@ -1,0 +1,214 @@
+"""A trained model meets a network that has grown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+from transformers import AutoTokenizer
+
+from heterformer.batches.visible import VisibleNetwork
+from heterformer.embedding.embed import embed
+from heterformer.embedding.options import EmbedOptions
+from heterformer.embedding.unseen import FoldedIn, fold_in, for_network, known_rows
+from heterformer.errors import InputError
+from heterformer.models.inference import plm_vectors
+from heterformer.network.split import SplitOptions
+from heterformer.network.store import Network
+from heterformer.network.tokens import PackedTokens
+from heterformer.tasks.evaluate import open_run
+from heterformer.training.known_nodes import KnownNodes
+from heterformer.training.loop import train
+from heterformer.training.options import WarmUpOptions
+from heterformer.training.run import Run
+from heterformer.training.warm_up import text_edges
+from tests.embedding.growing import SPEC, State, first_state
+from tests.learning import tiny_options, tiny_reader
+
+
+@pytest.fixture(scope="module")
+def before() -> State:
+    return first_state()
+
+
+@pytest.fixture(scope="module")
+def network(before: State) -> Network:
+    return before.built()
+
+
+@pytest.fixture(scope="module")
+def run(network: Network, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    warm_up = WarmUpOptions(warm_up_batch_size=128, warm_up_learning_rate=0.03, warm_up_patience=30)
+    options = tiny_options(tiny_reader(), max_steps=2, warm_up=warm_up)
+    return train(network, tmp_path_factory.mktemp("unseen") / "run", options)
+
+
+@pytest.fixture(scope="module")
+def grown(before: State) -> Network:
+    """New papers by a known author, by a new one, and by a new one who has no other text."""
+    cited = list(before.titles)[:3]
+    known = before.written_by[0][1]
+    state = before.with_paper("new-1", "a title", cited, [known, "new author"], "new venue")
+    return state.with_paper(
+        "new-2", "another title", cited, ["new author"], before.published_in[0][1]
+    ).built()
+
+
+def rows(network: Network, node_type: str, *ids: str) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    return network.rows(node_type, ids)
+
+
+def test_all_of_a_grown_network_has_vectors(run: Run, grown: Network) -> None:
+    vectors = embed(run.model(), grown)
+    for node_type in grown.schema.node_types:
+        assert len(vectors[node_type]) == grown.schema.counts[node_type]
+        assert np.isfinite(vectors[node_type]).all()
+
+
+def test_known_textless_nodes_keep_their_vectors(run: Run, network: Network, grown: Network) -> None:
+    then, now = embed(run.model(), network), embed(run.model(), grown)
+    for node_type in network.schema.textless:
+        where = rows(grown, node_type, *network.ids(node_type))
+        assert where.tolist() != list(range(len(where)))  # or the test would prove nothing
+        np.testing.assert_array_equal(now[node_type][where], then[node_type])
+
+
+def test_papers_whose_neighbours_are_the_same_keep_their_vectors(
+    run: Run, before: State, network: Network, grown: Network
+) -> None:
+    then = embed(run.model(), network, EmbedOptions(all_neighbors=99))["paper"]
+    now = embed(run.model(), grown, EmbedOptions(all_neighbors=99))["paper"]
+    cited = set(list(before.titles)[:3])
+    same = np.isclose(now[rows(grown, "paper", *before.titles)], then, rtol=1e-4, atol=1e-5).all(1)
+    assert {paper for paper, kept in zip(before.titles, same, strict=True) if not kept} == cited
+
+
+def test_a_new_node_is_not_like_any_other(run: Run, grown: Network) -> None:
+    authors = embed(run.model(), grown)["author"]
+    new = authors[rows(grown, "author", "new author")[0]]
+    others = np.delete(authors, rows(grown, "author", "new author"), axis=0)
+    assert (np.abs(others - new).max(1) > 1e-4).all()
+    assert 0.1 < np.linalg.norm(new) / np.linalg.norm(others, axis=1).mean() < 10
+
+
+def folded(run: Run, texts: list[int], network: Network, tokens: PackedTokens) -> torch.Tensor:
+    known = KnownNodes.open(run.path)
+    assert known is not None
+    new = FoldedIn(np.array([0]), np.zeros(len(texts), dtype=np.int64), np.array(texts, dtype=np.int64))
+    return fold_in(run.model(), "author", new, tokens, known)
+
+
+def test_folding_in_says_what_the_texts_say(run: Run, network: Network) -> None:
+    """A node next to a text scores higher with it than a node next to other texts does."""
+    model, tokens = run.model(), open_run(run.path).batcher.tokens
+    _, projection = model.textless.parameters_of("author")
+    texts = plm_vectors(model, tokens, np.arange(40))
+    nodes = torch.cat([folded(run, [i], network, tokens) for i in range(40)]) @ projection.T
+    scores = (nodes @ texts.T).detach()
+    own = scores.diagonal()
+    others = (scores.sum(0) - own) / 39
+    assert (own > others).float().mean() > 0.9
+
+
+def test_a_node_without_texts_is_the_mean_of_those_known(run: Run, network: Network) -> None:
+    model, tokens = run.model(), open_run(run.path).batcher.tokens
+    table, _ = model.textless.parameters_of("author")
+    found = folded(run, [], network, tokens)
+    torch.testing.assert_close(found[0], table.detach().mean(0), rtol=1e-3, atol=1e-3)
+
+
+def test_a_node_does_not_depend_on_others_that_are_folded_in(run: Run, network: Network) -> None:
+    tokens = open_run(run.path).batcher.tokens
+    known = KnownNodes.open(run.path)
+    assert known is not None
+    both = FoldedIn(np.array([0, 1]), np.array([0, 0, 1]), np.array([3, 8, 90]))
+    together = fold_in(run.model(), "author", both, tokens, known)
+    torch.testing.assert_close(together[:1], folded(run, [3, 8], network, tokens), rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(together[1:], folded(run, [90], network, tokens), rtol=1e-3, atol=1e-3)
+
+
+def test_only_textless_tables_differ(run: Run, grown: Network, tmp_path: Path) -> None:
+    model, known = run.model(), KnownNodes.open(run.path)
+    assert known is not None
+    visible = VisibleNetwork.whole(grown)
+    adapted, new = for_network(model, known, visible, open_run(run.path).batcher.tokens, tmp_path)
+    assert set(new) == {"author", "venue"}
+    for name, value in model.state_dict().items():
+        if not name.startswith("textless.tables."):
+            assert torch.equal(adapted.state_dict()[name], value), name
+
+
+def test_nodes_that_training_could_not_see_are_folded_in(network: Network, tmp_path: Path) -> None:
+    """With nodes hidden from training, an author of hidden papers alone has an embedding by chance only."""
+    options = tiny_options(tiny_reader(), max_steps=1, split=SplitOptions(hold_out=0.2))
+    run = train(network, tmp_path / "run", options)
+    known = KnownNodes.open(run.path)
+    assert known is not None
+    visible = VisibleNetwork.for_training(network, run.split(network))
+    opened = open_run(run.path)
+    seen = set(text_edges(visible, opened.batcher.tokens, "author").rows.tolist())
+    unknown = {row for row, name in enumerate(known.ids["author"]) if name is None}
+    assert unknown == set(range(network.schema.counts["author"])) - seen
+    assert unknown  # or the test would prove nothing
+    (trained, _), (used, _) = (m.textless.parameters_of("author") for m in (run.model(), opened.model))
+    changed = {row for row in range(len(used)) if not torch.equal(used[row], trained[row])}
+    assert changed == unknown
+
+
+def test_another_schema_is_refused(run: Run, before: State) -> None:
+    papers = pl.DataFrame({"id": ["a", "b"], "title": ["x", "y"]})
+    spec = SPEC | {"nodes": {"paper": {"text": ["title"]}}, "neighbors": {"paper": 2}}
+    spec["relations"] = {"cites": {"from": "paper", "to": "paper", "columns": ["source", "target"]}}
+    cites = pl.DataFrame({"source": ["a"], "target": ["b"]})
+    other = Network.from_frames(spec, {"paper": papers}, {"cites": cites})
+    with pytest.raises(
+        InputError, match="types without text are none; the model was trained with author, venue"
+    ):
+        embed(run.model(), other)
+
+
+def test_a_model_that_does_not_say_whom_it_knows(run: Run, grown: Network, tmp_path: Path) -> None:
+    model = run.model()
+    model.save_pretrained(tmp_path / "model")
+    model.name_or_path = str(tmp_path / "model")
+    words = AutoTokenizer.from_pretrained(run.path)
+    with pytest.raises(InputError, match="does not say which textless nodes it knows"):
+        embed(model, grown, tokenizer=words)
+
+
+def test_rows_of_known_ids() -> None:
+    known = pl.Series(["a", None, "c"])
+    assert known_rows(pl.Series(["c", "x", "a", "b"]), known).tolist() == [2, -1, 0, -1]
+
+
+def test_the_order_of_types_and_relations_does_not_matter(run: Run, before: State, network: Network) -> None:
+    turned = before.built(turned=True)
+    assert turned.schema.relations == network.schema.relations[::-1]
+    then, now = embed(run.model(), network), embed(run.model(), turned)
+    for node_type in network.schema.node_types:
+        where = rows(turned, node_type, *network.ids(node_type))
+        np.testing.assert_allclose(now[node_type][where], then[node_type], rtol=1e-4, atol=1e-5)
+
+
+def test_longer_texts_and_more_neighbours_are_the_models_to_allow(
+    run: Run, before: State, network: Network
+) -> None:
+    other = before.built(max_tokens=64, neighbors={"paper": 9, "author": 9, "venue": 9})
+    then, now = embed(run.model(), network), embed(run.model(), other)
+    np.testing.assert_allclose(now["paper"], then["paper"], rtol=1e-4, atol=1e-5)
+
+
+def test_an_own_text_is_no_negative(run: Run, network: Network) -> None:
+    """All texts of the tiny network are among those kept: a node's own one must not count against it."""
+    tokens = open_run(run.path).batcher.tokens
+    known = KnownNodes.open(run.path)
+    assert known is not None
+    assert len(known.texts.offsets) == len(tokens.offsets)
+    model = run.model()
+    _, projection = model.textless.parameters_of("author")
+    texts = plm_vectors(model, tokens, np.arange(200))
+    scores = (folded(run, [7], network, tokens) @ projection.T @ texts.T).detach()[0]
+    assert int((scores > scores[7]).sum()) < 60

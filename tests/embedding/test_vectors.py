@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow.parquet as pq
+import pytest
+
+from heterformer.embedding import vectors as vectors_module
+from heterformer.embedding.vectors import Chunk, Layout, Vectors, write_vectors
+from heterformer.errors import InputError
+
+IDS = {"paper": ["p,1", 'p"2', "ü3", "p4", ""], "author": ["a1", "a2"]}
+RNG = np.random.default_rng(0)
+MATRICES = {t: RNG.normal(size=(len(ids), 3)).astype(np.float32) for t, ids in IDS.items()}
+SIGNATURES = {t: np.arange(len(ids), dtype=np.uint64) + np.uint64(1 << 63) for t, ids in IDS.items()}
+H0 = np.array([[1, 2], [3, 4]], dtype=np.float32)
+
+
+def chunks(dtype: Any = np.float32, size: int = 2) -> Iterator[Chunk]:
+    for t, ids in IDS.items():
+        for start in range(0, len(ids), size):
+            part = slice(start, start + size)
+            extra = {"h0": H0[part].astype(dtype)} if t == "author" else {}
+            yield Chunk(t, ids[part], MATRICES[t][part].astype(dtype), SIGNATURES[t][part], extra)
+
+
+def layout(dtype: Any = np.float32, h0: bool = True) -> Layout:
+    counts = {t: len(ids) for t, ids in IDS.items()}
+    return Layout(counts, 3, np.dtype(dtype), {"h0": 2} if h0 else {}, {"model": "m", "seed": 0})
+
+
+@pytest.mark.parametrize("name", ["out.parquet", "out"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_what_is_written_comes_back(
+    tmp_path: Path, name: str, dtype: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vectors_module, "ROWS", 2)  # so that reading has several chunks
+    write_vectors(tmp_path / name, layout(dtype), chunks(dtype))
+    opened = Vectors.open(tmp_path / name)
+    assert opened.types == ("paper", "author")
+    assert opened.metadata["model"] == "m"
+    for t in IDS:
+        assert opened.ids(t) == IDS[t]
+        assert opened.matrix(t).dtype == dtype
+        assert (opened.matrix(t) == MATRICES[t].astype(dtype)).all()
+        assert (opened.mapped_matrix(t, tmp_path) == MATRICES[t].astype(dtype)).all()
+        assert (opened.signatures(t) == SIGNATURES[t]).all()
+        for start, part in opened.chunks(t):
+            assert (part == MATRICES[t][start : start + len(part)].astype(dtype)).all()
+        assert sum(len(part) for _, part in opened.chunks(t)) == len(IDS[t])
+    assert {p.name for p in tmp_path.iterdir()} - {"paper.bin", "author.bin"} == {name}
+
+
+def test_the_table_is_what_other_tools_expect(tmp_path: Path) -> None:
+    write_vectors(tmp_path / "out.parquet", layout(), chunks())
+    frame = pl.read_parquet(tmp_path / "out.parquet")
+    assert frame.columns == ["id", "type", "vector", "h0", "signature"]
+    assert frame.schema["vector"] == pl.Array(pl.Float32, 3)
+    assert frame.filter(type="author")["h0"].to_list() == H0.tolist()
+    assert frame.filter(type="paper")["h0"].null_count() == len(IDS["paper"])
+    types = pq.read_schema(tmp_path / "out.parquet")
+    assert str(types.field("vector").type).startswith("fixed_size_list")
+
+
+def test_the_folder_is_what_numpy_reads(tmp_path: Path) -> None:
+    write_vectors(tmp_path / "out", layout(), chunks())
+    assert (np.load(tmp_path / "out" / "author.npy") == MATRICES["author"]).all()
+    assert (np.load(tmp_path / "out" / "author.h0.npy") == H0).all()
+    assert (tmp_path / "out" / "author.ids.txt").read_text() == "a1\na2\n"
+
+
+@pytest.mark.parametrize("name", ["out.parquet", "out"])
+def test_a_failure_leaves_what_was_there(tmp_path: Path, name: str) -> None:
+    write_vectors(tmp_path / name, layout(), chunks())
+
+    def broken() -> Iterator[Chunk]:
+        yield next(chunks())
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        write_vectors(tmp_path / name, layout(), broken())
+    assert Vectors.open(tmp_path / name).ids("author") == IDS["author"]
+
+
+def test_an_id_with_a_line_break_needs_a_table(tmp_path: Path) -> None:
+    def chunk() -> Iterator[Chunk]:
+        yield Chunk("paper", ["a\nb"], np.zeros((1, 3), np.float32), np.zeros(1, dtype=np.uint64), {})
+
+    with pytest.raises(InputError, match=r"paper 'a\\nb': an id with a line break"):
+        write_vectors(tmp_path / "out", layout(h0=False), chunk())
+    write_vectors(tmp_path / "out.parquet", layout(h0=False), chunk())
+    assert Vectors.open(tmp_path / "out.parquet").ids("paper") == ["a\nb"]
+
+
+def test_vectors_from_elsewhere(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"id": ["x", "y"], "type": ["paper", "paper"], "vector": [[1.0, 2.0], [3.0, 4.0]]})
+    frame.write_parquet(tmp_path / "mine.parquet")
+    opened = Vectors.open(tmp_path / "mine.parquet")
+    assert opened.matrix("paper").tolist() == [[1.0, 2.0], [3.0, 4.0]]
+
+
+@pytest.mark.parametrize("kind", ["missing", "text", "columns", "folder"])
+def test_what_holds_no_vectors(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "mine.parquet"
+    if kind == "text":
+        path.write_text("id,vector\n")
+    elif kind == "columns":
+        pl.DataFrame({"id": ["x"], "type": ["paper"], "vec": [1]}).write_parquet(path)
+    elif kind == "folder":
+        path.mkdir()
+    with pytest.raises(InputError) as caught:
+        Vectors.open(path)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert ("no column 'vector'" in str(caught.value)) == (kind == "columns")
+
+
+def test_a_type_that_is_not_there(tmp_path: Path) -> None:
+    write_vectors(tmp_path / "out", layout(), chunks())
+    with pytest.raises(InputError, match="has no vectors of type 'venue', the types are 'paper', 'author'"):
+        Vectors.open(tmp_path / "out").matrix("venue")

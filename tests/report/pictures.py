@@ -1,0 +1,22 @@
+"""What a test can say of a picture without looking at it."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+
+def size_of(path: Path) -> tuple[int, int]:
+    """Width and height of a PNG file."""
+    start = path.read_bytes()[:24]
+    assert start[:8] == b"\x89PNG\r\n\x1a\n"
+    width, height = struct.unpack(">II", start[16:24])
+    return width, height
+
+
+def check_picture(path: Path) -> None:
+    """A figure of one column, neither empty nor heavy."""
+    width, height = size_of(path)
+    assert width == 660
+    assert 200 <= height <= 800
+    assert 5_000 < path.stat().st_size < 200_000

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from heterformer.batches.visible import VisibleNetwork
+from heterformer.network.split import SplitOptions, make_split
+from heterformer.training import known_nodes
+from heterformer.training.known_nodes import KnownNodes
+from tests.learning import tiny_network, tiny_tokens
+
+
+def test_what_is_kept_comes_back(tmp_path: Path) -> None:
+    kept = KnownNodes.of(VisibleNetwork.whole(tiny_network()), tiny_tokens())
+    kept.save(tmp_path)
+    found = KnownNodes.open(tmp_path)
+    assert found is not None
+    assert found.are_all(tiny_network())
+    for node_type in ("author", "venue"):
+        assert found.ids[node_type].to_list() == tiny_network().ids(node_type)
+    assert (found.texts.tokens == kept.texts.tokens).all()
+    assert (found.texts.offsets == kept.texts.offsets).all()
+
+
+def test_some_texts_are_kept_or_all_if_there_are_no_more() -> None:
+    everything = KnownNodes.of(VisibleNetwork.whole(tiny_network()), tiny_tokens())
+    assert len(everything.texts.offsets) - 1 == min(200, known_nodes.TEXTS)
+    assert (everything.texts.tokens == tiny_tokens().tokens).all()
+
+
+def test_a_node_that_training_does_not_see_is_not_known() -> None:
+    network = tiny_network()
+    split = make_split(network, SplitOptions(hold_out=0.2))
+    kept = KnownNodes.of(VisibleNetwork.for_training(network, split), tiny_tokens())
+    hidden = set(split.hidden["paper"].tolist())
+    papers, authors = network.edges("written_by")
+    seen = {int(a) for p, a in zip(papers, authors, strict=True) if int(p) not in hidden}
+    unknown = set(np.flatnonzero(kept.ids["author"].is_null().to_numpy()).tolist())
+    assert unknown == set(range(network.schema.counts["author"])) - seen
+    assert unknown
+    assert not kept.are_all(network)
+
+
+def test_a_folder_that_says_nothing(tmp_path: Path) -> None:
+    assert KnownNodes.open(tmp_path) is None
