@@ -68,6 +68,19 @@ def test_only_heterformer_warms_up(name: str, tmp_path: Path) -> None:
     assert any("warm_up" in line for line in run.metrics()) is (name == "heterformer")
 
 
+@pytest.mark.parametrize("name", MODELS)
+def test_trains_on_stored_neighbour_states(name: str, tmp_path: Path) -> None:
+    """Which is another training for all but the model that has no use for neighbours."""
+    live, stored = (
+        load_file(
+            trained(tmp_path / states, name, max_steps=2, neighbor_states=states).last / "model.safetensors"
+        )
+        for states in ("live", "cached")
+    )
+    assert all(torch.equal(live[key], stored[key]) for key in live) is (name == "bert")
+    assert all(value.isfinite().all() for value in stored.values())
+
+
 def test_a_bag_of_words_is_fitted_once_and_kept(tmp_path: Path) -> None:
     run = trained(tmp_path / "run", "mean_sage")
     model: Any = load_model(run.path)

@@ -19,14 +19,14 @@ def test_formula() -> None:
     assert_equal(toy, expected)
 
 
-def test_starts_as_half_own_text_half_neighbours_of_each_edge_type() -> None:
+def test_starts_as_half_own_text_and_a_share_for_each_edge_type() -> None:
     toy = Toy.of("bert_rgcn", aggregation_init="identity")
     toy.model.start(toy.model.convolution)
     for i, vector in enumerate(toy.vectors()):
         expected = toy.centers[i] / 2
         for r in toy.model.edge_types:
             seen = [n for kind, n in toy.neighbors(i) if kind == r]
-            expected = expected + (torch.stack(seen).mean(0) / 2 if seen else 0)
+            expected = expected + (torch.stack(seen).mean(0) / 6 if seen else 0)  # papers see texts by three
         torch.testing.assert_close(vector, expected)
 
 

@@ -26,8 +26,8 @@ class BertRgcnConfig(HeterogeneousCascadedConfig):
 class BertRgcn(HeterogeneousCascaded):
     """RGCN (Schlichtkrull et al., 2018): ``W_0 h_i + sum_r W_r mean_{j in N_r(i)} h_j + b``.
 
-    Heterogeneous: a matrix per edge type, no attention. With a single edge type it would be BERT+MeanSAGE,
-    and like it, it starts as half the node's own vector and, per edge type, half the neighbours' mean.
+    Heterogeneous: a matrix per edge type, no attention. With a single edge type it would be BERT+MeanSAGE;
+    like it, it starts as half the node's own vector and half its neighbours', a share per edge type.
     """
 
     config_class = BertRgcnConfig
@@ -38,8 +38,13 @@ class BertRgcn(HeterogeneousCascaded):
 
     def start(self, convolution: Any) -> None:
         start_at_identity(convolution.root, 0.5)  # W_0
-        start_at_identity(convolution.weight, 0.5)  # W_r
+        start_at_identity(convolution.weight, 0.5 / self.text_edge_types())  # W_r
         init.zeros_(convolution.bias)
+
+    def text_edge_types(self) -> int:
+        """Under how many edge types a node can see texts: their means are added up."""
+        centers = [r.center for r in self.edge_types if r.neighbor in self.schema.text_rich]
+        return max(centers.count(t) for t in centers)
 
     def aggregate(self, centers: Tensor, neighbors: Tensor, batch: Batch) -> Tensor:
         edges = self.typed_edges(neighbors, batch)
