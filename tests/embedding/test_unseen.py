@@ -13,12 +13,19 @@ from transformers import AutoTokenizer
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.embedding.embed import embed
 from heterformer.embedding.options import EmbedOptions
-from heterformer.embedding.unseen import FoldedIn, fold_in, for_network, known_rows
+from heterformer.embedding.unseen import (
+    FoldedIn,
+    _new_nodes,
+    fold_in,
+    for_network,
+    known_rows,
+    lengthened,
+)
 from heterformer.errors import InputError
 from heterformer.models.inference import plm_vectors
 from heterformer.network.split import SplitOptions
 from heterformer.network.store import Network
-from heterformer.network.tokens import PackedTokens
+from heterformer.network.tokens import PackedTokens, open_tokens
 from heterformer.tasks.evaluate import open_run
 from heterformer.training.known_nodes import KnownNodes
 from heterformer.training.loop import train
@@ -134,7 +141,8 @@ def test_only_textless_tables_differ(run: Run, grown: Network, tmp_path: Path) -
     model, known = run.model(), KnownNodes.open(run.path)
     assert known is not None
     visible = VisibleNetwork.whole(grown)
-    adapted, new = for_network(model, known, visible, open_run(run.path).batcher.tokens, tmp_path)
+    tokens = open_tokens(grown, AutoTokenizer.from_pretrained(run.path))
+    adapted, new = for_network(model, known, visible, tokens, tmp_path)
     assert set(new) == {"author", "venue"}
     for name, value in model.state_dict().items():
         if not name.startswith("textless.tables."):
@@ -212,3 +220,16 @@ def test_an_own_text_is_no_negative(run: Run, network: Network) -> None:
     texts = plm_vectors(model, tokens, np.arange(200))
     scores = (folded(run, [7], network, tokens) @ projection.T @ texts.T).detach()[0]
     assert int((scores > scores[7]).sum()) < 60
+
+
+def test_a_folded_in_node_lies_as_far_out_as_known_ones(run: Run, network: Network) -> None:
+    """Known nodes folded in as if they were new come closer to what training learnt if stretched."""
+    model, tokens, known = run.model(), open_run(run.path).batcher.tokens, KnownNodes.open(run.path)
+    assert known is not None
+    edges = text_edges(VisibleNetwork.whole(network), tokens, "author")
+    every = _new_nodes(edges, np.unique(edges.rows))
+    table, _ = model.textless.parameters_of("author")
+    learned = table.detach()[torch.from_numpy(every.nodes)]
+    plain = fold_in(model, "author", every, tokens, known)
+    stretched = lengthened(model, "author", every, every, learned, tokens, known)
+    assert (stretched - learned).norm() < (plain - learned).norm()

@@ -22,8 +22,9 @@ from heterformer.errors import InputError
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.inference import plm_vectors
 from heterformer.models.textless import TextlessNodes
-from heterformer.network.hashes import Hashes
+from heterformer.network.hashes import Hashes, string_hashes
 from heterformer.network.schema import NodeType, Schema
+from heterformer.network.store import Network
 from heterformer.network.tokens import PackedTokens
 from heterformer.progress import messages, progress_bar
 from heterformer.training.known_nodes import KnownNodes
@@ -31,6 +32,7 @@ from heterformer.training.warm_up import TextEdges, text_edges
 
 STEPS, RATE = 150, 0.1  # of Adam
 NODES = 4096  # folded in at a time
+SAMPLE = 256  # known nodes that tell how far out embeddings lie
 
 
 def known_rows(ids: pl.Series, known: pl.Series) -> Ints:
@@ -89,10 +91,15 @@ def for_network(
         with torch.no_grad():
             table[torch.from_numpy(met)] = learned[torch.from_numpy(place[met])]
             if len(new):
-                folded[node_type] = found = _new_nodes(text_edges(visible, tokens, node_type), new)
+                edges = text_edges(visible, tokens, node_type)
+                folded[node_type] = found = _new_nodes(edges, new)
+                sample = _new_nodes(edges, _sample(network, node_type, met, edges))
+                before = learned[torch.from_numpy(place[sample.nodes])].float().cpu()
                 values = kept_array(
                     folder / f"{node_type}.folded.npy",
-                    lambda t=node_type, f=found: fold_in(model, t, f, tokens, known).numpy(),  # type: ignore[misc]
+                    lambda t=node_type, f=found, s=sample, b=before: (  # type: ignore[misc]
+                        lengthened(model, t, f, s, b, tokens, known).numpy()
+                    ),
                 )
                 table[torch.from_numpy(new)] = torch.from_numpy(values).to(table.device)
     return adapted, folded
@@ -132,6 +139,40 @@ def _with_schema(model: NodeEncoder, schema: Schema) -> NodeEncoder:
     return adapted
 
 
+def _sample(network: Network, node_type: NodeType, met: Ints, edges: TextEdges) -> Ints:
+    """Some known nodes with texts next to them, chosen by their ids."""
+    able = np.intersect1d(met, edges.rows)
+    hashes = string_hashes(network.column(node_type, "id"))[able]
+    return np.sort(able[np.argsort(hashes, kind="stable")[:SAMPLE]])
+
+
+def lengthened(
+    model: NodeEncoder,
+    node_type: NodeType,
+    new: FoldedIn,
+    sample: FoldedIn,
+    learned: Tensor,
+    tokens: PackedTokens,
+    known: KnownNodes,
+) -> Tensor:
+    """(n, 64): ``fold_in``, as far from the mean as training would have taken the nodes.
+
+    What training learnt points where folding in does, but lies further out. By how much is measured with a
+    ``sample`` of known nodes, as the factor that fits their ``learned`` embeddings best; in quarters, so that
+    it stays the same while a network grows.
+    """
+    mean = _known_embeddings(model, node_type, known).mean(0)
+    found = fold_in(model, node_type, new, tokens, known)
+    again = fold_in(model, node_type, sample, tokens, known) - mean
+    factor = float(((learned - mean) * again).sum() / (again**2).sum().clamp_min(1e-12))
+    return mean + max(1.0, round(4 * factor) / 4) * (found - mean)
+
+
+def _known_embeddings(model: NodeEncoder, node_type: NodeType, known: KnownNodes) -> Tensor:
+    table: Tensor = model.textless.parameters_of(node_type)[0].detach().float().cpu()
+    return table[torch.from_numpy(known.ids[node_type].is_not_null().to_numpy())]
+
+
 def fold_in(
     model: NodeEncoder, node_type: NodeType, new: FoldedIn, tokens: PackedTokens, known: KnownNodes
 ) -> Tensor:
@@ -142,8 +183,8 @@ def fold_in(
     so the nodes that the model knows are the prior: a Gaussian with their mean and variances. A node
     without any text is given their mean.
     """
-    table, projection = (p.detach().float().cpu() for p in model.textless.parameters_of(node_type))
-    met = table[torch.from_numpy(known.ids[node_type].is_not_null().to_numpy())]
+    projection = model.textless.parameters_of(node_type)[1].detach().float().cpu()
+    met = _known_embeddings(model, node_type, known)
     mean, variance = met.mean(0), met.var(0, correction=0).clamp_min(1e-6)  # (64,) each
     numbers, text = np.unique(new.texts, return_inverse=True)
     seen = plm_vectors(model, tokens, numbers) @ projection  # (N, 64): h-bar W_phi
