@@ -14,7 +14,8 @@ from rich.table import Table
 from transformers.utils import logging
 
 from heterformer.batches.pairs import evaluation_key
-from heterformer.datasets.synthetic import SyntheticOptions, planted_ceiling, write_synthetic
+from heterformer.datasets.synthetic import SyntheticOptions, write_synthetic
+from heterformer.datasets.synthetic_ceiling import planted_ceiling
 from heterformer.datasets.synthetic_words import AMBIGUOUS
 from heterformer.models.inference import center_vectors
 from heterformer.network.build import build_network

@@ -46,6 +46,12 @@ def save_reader(
     return str(folder)
 
 
+def sharp_reader(folder: Path, seed: int) -> str:
+    """A reader without dropout that starts large enough for words to matter at once."""
+    no_dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    return save_reader(folder, width=64, heads=4, seed=seed, initializer_range=0.1, **no_dropout)
+
+
 def synthetic_network(folder: Path, papers: int = 200, **more: Any) -> Network:
     """The synthetic network, built in ``folder / "network"`` from the tables in ``folder / "tables"``."""
     spec = write_synthetic(folder / "tables", SyntheticOptions(papers=papers, **more))

@@ -22,6 +22,11 @@ console = Console()
 messages = Console(stderr=True)
 
 
+def say(sentence: str) -> None:
+    """As it is: a path may hold what rich takes for markup, and nobody wants to copy a wrapped command."""
+    messages.print(Text(sentence), soft_wrap=True)
+
+
 class Bar:
     """One running bar; ``advance`` and ``describe`` are all a long computation needs to know."""
 

@@ -12,8 +12,9 @@ import polars as pl
 import pytest
 from numpy.typing import NDArray
 
-from heterformer.datasets import synthetic
-from heterformer.datasets.synthetic import SyntheticOptions, planted_ceiling, write_synthetic
+from heterformer.datasets import synthetic, synthetic_ceiling
+from heterformer.datasets.synthetic import SyntheticOptions, write_synthetic
+from heterformer.datasets.synthetic_ceiling import planted_ceiling
 from heterformer.errors import InputError
 from heterformer.network.spec import NetworkSpec
 
@@ -345,4 +346,4 @@ def test_ceiling_of_one_pair_is_certain_and_a_batch_needs_enough_queries(small: 
 
 def test_precision_shares_ties() -> None:
     score = np.array([[2.0, 2.0, 0.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]])
-    assert synthetic._precision_at_1(score) == pytest.approx((0.5 + 1 + 0) / 3)
+    assert synthetic_ceiling._precision_at_1(score) == pytest.approx((0.5 + 1 + 0) / 3)

@@ -151,15 +151,20 @@ def test_other_work_that_was_left_is_not_taken_over(
     run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "out"
-    with monkeypatch.context() as patched:
-        patched.setattr(embed_module, "write_vectors", _fail)
-        with pytest.raises(KeyError):
-            embed_run(run.path, out, EmbedOptions(seed=1))
+    _leave_unfinished(run, out, monkeypatch)
     assert [p.name for p in tmp_path.iterdir()] == [".out.work"]
     found = embed_run(run.path, out, EmbedOptions(seed=0)).matrix("paper")
     assert "starting anew" in " ".join(capsys.readouterr().err.split())
     np.testing.assert_array_equal(found, embed(run.model(), tiny_network())["paper"])
     assert [p.name for p in tmp_path.iterdir()] == ["out"]
+
+
+def _leave_unfinished(run: Run, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work under another seed that all but wrote its output."""
+    with monkeypatch.context() as patched:
+        patched.setattr(embed_module, "write_vectors", _fail)
+        with pytest.raises(KeyError):
+            embed_run(run.path, out, EmbedOptions(seed=1))
 
 
 def _fail(*_: Any) -> None:
@@ -205,10 +210,7 @@ def test_work_without_a_manifest_is_nobodys(
 ) -> None:
     """As a kill leaves it that comes while other work is being removed."""
     out = tmp_path / "out"
-    with monkeypatch.context() as patched:
-        patched.setattr(embed_module, "write_vectors", _fail)
-        with pytest.raises(KeyError):
-            embed_run(run.path, out, EmbedOptions(seed=1))
+    _leave_unfinished(run, out, monkeypatch)
     (tmp_path / ".out.work" / "manifest.json").unlink()
     found = embed_run(run.path, out, EmbedOptions(seed=0)).matrix("paper")
     np.testing.assert_array_equal(found, embed(run.model(), tiny_network())["paper"])

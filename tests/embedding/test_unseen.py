@@ -15,7 +15,7 @@ from heterformer.embedding.embed import embed
 from heterformer.embedding.options import EmbedOptions
 from heterformer.embedding.unseen import (
     FoldedIn,
-    _new_nodes,
+    _texts_of,
     fold_in,
     for_network,
     known_rows,
@@ -227,9 +227,9 @@ def test_a_folded_in_node_lies_as_far_out_as_known_ones(run: Run, network: Netwo
     model, tokens, known = run.model(), open_run(run.path).batcher.tokens, KnownNodes.open(run.path)
     assert known is not None
     edges = text_edges(VisibleNetwork.whole(network), tokens, "author")
-    every = _new_nodes(edges, np.unique(edges.rows))
+    every = _texts_of(edges, np.unique(edges.rows))
     table, _ = model.textless.parameters_of("author")
     learned = table.detach()[torch.from_numpy(every.nodes)]
     plain = fold_in(model, "author", every, tokens, known)
-    stretched = lengthened(model, "author", every, every, learned, tokens, known)
+    stretched = torch.from_numpy(lengthened(model, "author", every, every, learned, tokens, known))
     assert (stretched - learned).norm() < (plain - learned).norm()

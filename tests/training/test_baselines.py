@@ -31,7 +31,7 @@ from heterformer.training.loop import train
 from heterformer.training.options import ModelOptions, TrainingOptions, WarmUpOptions
 from heterformer.training.run import Run
 from heterformer.training.validation import in_batch_metrics
-from tests.learning import save_reader, synthetic_network, tiny_network, tiny_options, tiny_reader
+from tests.learning import sharp_reader, synthetic_network, tiny_network, tiny_options, tiny_reader
 from tests.training.test_learning import shuffled_network, with_neighbors_of
 
 # --- The loop --------------------------------------------------------------------------------------------
@@ -119,10 +119,7 @@ class World:
     def made(cls, folder: Path, seed: int = 0) -> World:
         network = synthetic_network(folder / "true", PAPERS, seed=seed)
         shuffled = shuffled_network(folder / "true" / "tables", folder / "shuffled", seed)
-        start = {"seed": seed, "initializer_range": 0.1}  # large enough for words to matter at once
-        no_dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-        reader = save_reader(folder / "reader", width=64, heads=4, **start, **no_dropout)
-        return cls(folder, network, shuffled, reader)
+        return cls(folder, network, shuffled, sharp_reader(folder / "reader", seed))
 
     def trained(self, name: str, network: Network, label: str = "true") -> OpenRun:
         options = TrainingOptions(

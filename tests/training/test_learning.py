@@ -22,14 +22,14 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from heterformer.batches.batcher import Batcher
 from heterformer.batches.visible import VisibleNetwork
-from heterformer.datasets.synthetic import planted_ceiling
+from heterformer.datasets.synthetic_ceiling import planted_ceiling
 from heterformer.network.build import build_network
 from heterformer.network.spec import NetworkSpec
 from heterformer.network.store import Network
 from heterformer.tasks.evaluate import OpenRun, link_prediction_of, open_run
 from heterformer.training.loop import train
 from heterformer.training.options import ModelOptions, TrainingOptions, WarmUpOptions
-from tests.learning import save_reader, synthetic_network
+from tests.learning import sharp_reader, synthetic_network
 
 PAPERS, STEPS = 2500, 100
 # Of a PLM that knows nothing, [CLS] says nothing of a text unless gradients through neighbours teach it to.
@@ -51,10 +51,7 @@ class World:
     def made(cls, folder: Path, seed: int = 0) -> World:
         network = synthetic_network(folder / "true", PAPERS, seed=seed)
         shuffled = shuffled_network(folder / "true" / "tables", folder / "shuffled", seed)
-        start = {"seed": seed, "initializer_range": 0.1}  # large enough for words to matter at once
-        no_dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-        reader = save_reader(folder / "reader", width=64, heads=4, **start, **no_dropout)
-        return cls(folder, network, shuffled, reader, seed)
+        return cls(folder, network, shuffled, sharp_reader(folder / "reader", seed), seed)
 
     @property
     def ceiling(self) -> dict[str, float]:

@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heterformer.batches.batch import Batch, Neighbors, Texts
+from heterformer.batches.sampling import Ints
 from heterformer.network.schema import EdgeType, NodeType, Schema
 from heterformer.network.tokens import PackedTokens
-
-Ints = NDArray[np.int64]
 
 
 class SampledEdges(NamedTuple):

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from rich.text import Text
 from transformers import AutoTokenizer
 
 from heterformer.batches.batcher import Batcher
@@ -43,7 +42,7 @@ from heterformer.models.inference import center_batches, center_vectors, neighbo
 from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
 from heterformer.network.tokens import open_tokens
-from heterformer.progress import messages, progress_bar
+from heterformer.progress import progress_bar, say
 from heterformer.training.run import Run
 
 MANIFEST = "manifest.json"
@@ -93,7 +92,7 @@ def embed_to(
         chunks = (chunk for t in work.types for chunk in work.chunks(t))
         write_vectors(out, work.layout, chunks)
     except KeyboardInterrupt:
-        messages.print(Text(f"{out}: not finished yet; the same command goes on."), soft_wrap=True)
+        say(f"{out}: not finished yet; the same command goes on.")
         raise
     shutil.rmtree(folder)
     return Vectors.open(out)
@@ -142,8 +141,7 @@ def _settle(folder: Path, manifest: dict[str, Any]) -> None:
     shutil.rmtree(old, ignore_errors=True)
     if folder.exists() and not (path.is_file() and path.read_text(encoding="utf-8") == text):
         if path.is_file():
-            said = f"{folder}: belongs to other options, model or network; starting anew."
-            messages.print(Text(said), soft_wrap=True)
+            say(f"{folder}: belongs to other options, model or network; starting anew.")
         folder.rename(old)  # at once and whole: half of it must not pass for the new one's
         shutil.rmtree(old)
     if not folder.exists():

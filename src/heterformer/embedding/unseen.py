@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ import numpy as np
 import polars as pl
 import torch
 import torch.nn.functional as F
-from rich.text import Text
+from numpy.typing import NDArray
 from torch import Tensor
 
 from heterformer.batches.sampling import Ints
@@ -26,7 +27,7 @@ from heterformer.network.hashes import Hashes, string_hashes
 from heterformer.network.schema import NodeType, Schema
 from heterformer.network.store import Network
 from heterformer.network.tokens import PackedTokens
-from heterformer.progress import messages, progress_bar
+from heterformer.progress import progress_bar, say
 from heterformer.training.known_nodes import KnownNodes
 from heterformer.training.warm_up import TextEdges, text_edges
 
@@ -66,7 +67,7 @@ def meeting(
                 f"has others; expected the folder that 'heterformer train' wrote."
             )
         said = f"taking {network.path} for the network that the model was trained on, which nothing says"
-        messages.print(Text(f"{source or 'a model'}: {said}."), soft_wrap=True)
+        say(f"{source or 'a model'}: {said}.")
         return model, {}
     if known.are_all(network):
         return model, {}
@@ -90,22 +91,19 @@ def for_network(
         met, new = np.flatnonzero(place >= 0), np.flatnonzero(place < 0)
         with torch.no_grad():
             table[torch.from_numpy(met)] = learned[torch.from_numpy(place[met])]
-            if len(new):
-                edges = text_edges(visible, tokens, node_type)
-                folded[node_type] = found = _new_nodes(edges, new)
-                sample = _new_nodes(edges, _sample(network, node_type, met, edges))
-                before = learned[torch.from_numpy(place[sample.nodes])].float().cpu()
-                values = kept_array(
-                    folder / f"{node_type}.folded.npy",
-                    lambda t=node_type, f=found, s=sample, b=before: (  # type: ignore[misc]
-                        lengthened(model, t, f, s, b, tokens, known).numpy()
-                    ),
-                )
+        if len(new):
+            edges = text_edges(visible, tokens, node_type)
+            folded[node_type] = _texts_of(edges, new)
+            sample = _texts_of(edges, _sample(network, node_type, met, edges))
+            before = learned.detach()[torch.from_numpy(place[sample.nodes])].float().cpu()
+            make = partial(lengthened, model, node_type, folded[node_type], sample, before, tokens, known)
+            values = kept_array(folder / f"{node_type}.folded.npy", make)
+            with torch.no_grad():
                 table[torch.from_numpy(new)] = torch.from_numpy(values).to(table.device)
     return adapted, folded
 
 
-def _new_nodes(edges: TextEdges, nodes: Ints) -> FoldedIn:
+def _texts_of(edges: TextEdges, nodes: Ints) -> FoldedIn:
     mine = np.flatnonzero(np.isin(edges.rows, nodes))
     place = np.searchsorted(nodes, edges.rows[mine])
     order = np.argsort(place, kind="stable")
@@ -154,7 +152,7 @@ def lengthened(
     learned: Tensor,
     tokens: PackedTokens,
     known: KnownNodes,
-) -> Tensor:
+) -> NDArray[np.float32]:
     """(n, 64): ``fold_in``, as far from the mean as training would have taken the nodes.
 
     What training learnt points where folding in does, but lies further out. By how much is measured with a
@@ -165,7 +163,8 @@ def lengthened(
     found = fold_in(model, node_type, new, tokens, known)
     again = fold_in(model, node_type, sample, tokens, known) - mean
     factor = float(((learned - mean) * again).sum() / (again**2).sum().clamp_min(1e-12))
-    return mean + max(1.0, round(4 * factor) / 4) * (found - mean)
+    stretched: NDArray[np.float32] = (mean + max(1.0, round(4 * factor) / 4) * (found - mean)).numpy()
+    return stretched
 
 
 def _known_embeddings(model: NodeEncoder, node_type: NodeType, known: KnownNodes) -> Tensor:

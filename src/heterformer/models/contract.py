@@ -13,6 +13,7 @@ from transformers import PreTrainedModel
 
 from heterformer.batches.batch import Batch, Texts
 from heterformer.errors import InputError
+from heterformer.models.aggregation import Aggregation, EdgeProjection
 from heterformer.models.backbone import load_backbone, max_tokens
 from heterformer.models.configuration import NodeEncoderConfig
 from heterformer.network.schema import EdgeType, NodeType, Schema
@@ -81,6 +82,14 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
     def width(self) -> int:
         """d, the length of a vector."""
         return int(self.backbone.config.hidden_size)
+
+    @torch.no_grad()
+    def _init_weights(self, module: nn.Module) -> None:
+        """The parts of the aggregation start as the options say, all else as the PLM did."""
+        if isinstance(module, (Aggregation, EdgeProjection)):
+            module.initialize(self.config.aggregation_init, self.config.initializer_range)
+        else:
+            super()._init_weights(module)
 
     def get_input_embeddings(self) -> nn.Module:
         """The PLM's word embeddings; set ``.sparse = True`` on them for gradients of the rows used alone."""

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel
 
 from heterformer.batches.batch import Batch, Texts
-from heterformer.models.aggregation import Aggregation, EdgeProjection, EdgeProjections, Neighborhoods
+from heterformer.models.aggregation import Aggregation, EdgeProjections, Neighborhoods
 from heterformer.models.backbone import embed, layer_states, pooled, run_layer, without_pooler
 from heterformer.models.configuration import HeterformerConfig
 from heterformer.models.contract import NodeEncoder
@@ -115,13 +115,6 @@ class Heterformer(NodeEncoder):
     def textless_vectors(self, node_type: NodeType, rows: Tensor) -> Tensor:
         """(n, d): ``W_phi h^(0)`` (Eq. 9)."""
         return self.finished(self.textless(node_type, rows))
-
-    @torch.no_grad()
-    def _init_weights(self, module: nn.Module) -> None:
-        if isinstance(module, (Aggregation, EdgeProjection)):
-            module.initialize(self.config.aggregation_init, self.config.initializer_range)
-        else:
-            super()._init_weights(module)
 
 
 # So that ``AutoModel`` and ``AutoTokenizer`` know what a saved model's folder holds.

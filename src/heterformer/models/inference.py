@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from heterformer.batches.batch import Batch, Texts
 from heterformer.batches.batcher import Batcher
+from heterformer.batches.sampling import Ints
 from heterformer.models.backbone import text_vectors
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.packing import pack
@@ -18,7 +18,6 @@ from heterformer.network.schema import NodeType
 from heterformer.network.tokens import PackedTokens
 from heterformer.progress import progress_bar
 
-Ints = NDArray[np.int64]
 StoredStates = Callable[[Ints], Tensor]  # numbers of texts to their states, (N, S, d)
 BLOCK = 2048  # nodes whose neighbours' states are held together
 CHUNK = 4096  # texts read between two moves of a progress bar

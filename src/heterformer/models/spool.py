@@ -15,11 +15,11 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import DTypeLike, NDArray
 
+from heterformer.batches.sampling import Ints
 from heterformer.errors import InputError
 from heterformer.files import replace_folder, settled, write_text
 from heterformer.network.adjacency import mapped
 
-Ints = NDArray[np.int64]
 Write = Callable[[int, NDArray[Any]], None]
 ABOUT, NUMBERS, STATES = "about.json", "numbers.npy", "states.npy"
 

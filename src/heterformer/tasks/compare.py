@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from rich.text import Text
 
 from heterformer.errors import InputError
 from heterformer.files import write_text
 from heterformer.network.store import Network
-from heterformer.progress import messages
+from heterformer.progress import say
 from heterformer.tasks.child_process import run_in_child
 from heterformer.tasks.compared_run import LIMITS, Job
 from heterformer.tasks.comparison import Comparison, gathered
@@ -50,20 +49,20 @@ def compare(
     asked = [Job(out, network.path, variant, seed, options) for variant in variants for seed in seeds]
     to_do = [job for job in asked if not job.finished()]
     if done := len(asked) - len(to_do):
-        _say(f"{done} of {len(asked)} runs are finished already.")
+        say(f"{done} of {len(asked)} runs are finished already.")
     started = time.monotonic()
     for number, job in enumerate(to_do, 1):
         left = (time.monotonic() - started) * (len(to_do) + 1 - number) / max(number - 1, 1)
         soon = f" (about {left / 60:.0f} minutes left)" if left > 90 else ""
-        _say(f"[{number}/{len(to_do)}] {job.title}: {job.path}{soon}")
+        say(f"[{number}/{len(to_do)}] {job.title}: {job.path}{soon}")
         job.failure.unlink(missing_ok=True)
         try:
             (runner or run_in_child)(job)
         except KeyboardInterrupt:
-            _say(f"{out}: {number - 1} of {len(to_do)} runs finished; the same command goes on.")
+            say(f"{out}: {number - 1} of {len(to_do)} runs finished; the same command goes on.")
             raise
         if job.failure.is_file():
-            _say(f"{job.title} failed: {job.failure.read_text(encoding='utf-8')}")
+            say(f"{job.title} failed: {job.failure.read_text(encoding='utf-8')}")
         if observe is not None:
             observe(_comparison(network, out, options, asked))
     return _comparison(network, out, options, asked)
@@ -140,7 +139,3 @@ def _config(out: Path) -> dict[str, Any]:
             f"{out}: not a comparison, expected a folder that 'heterformer compare' wrote."
         ) from None
     return values
-
-
-def _say(sentence: str) -> None:
-    messages.print(Text(sentence), soft_wrap=True)

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from heterformer.batches.batcher import Batcher
 from heterformer.batches.pairs import evaluation_key
+from heterformer.batches.sampling import Ints
 from heterformer.embedding.states import stored_states
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.inference import center_vectors
@@ -23,7 +23,6 @@ from heterformer.network.store import Network
 from heterformer.progress import progress_bar
 from heterformer.training.ranking import RankingMetrics, Scorer, hits, in_batch_ranks
 
-Ints = NDArray[np.int64]
 CANDIDATES, QUERIES = 2048, 4096  # scored at a time: 32 MB
 PAIRS = 4096  # whose vectors are held at a time
 FULL_RANKING_QUERIES = 10_000  # at most, per part: its cost is queries times candidates

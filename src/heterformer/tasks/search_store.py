@@ -13,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from rich.text import Text
 
 from heterformer.embedding.approximate import (
     APPROXIMATE_FROM,
@@ -29,7 +28,7 @@ from heterformer.errors import InputError
 from heterformer.files import settled, write_text
 from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
-from heterformer.progress import messages
+from heterformer.progress import say
 from heterformer.tasks.search_options import IndexChoice
 from heterformer.training.run import Run
 
@@ -73,7 +72,7 @@ class SearchStore:
             choice = "approximate" if has_faiss() else "exact"
             if choice == "exact":
                 advice = "pip install 'heterformer[index]' makes searching them faster"
-                _say(f"There are {len(matrix):,} {node_type} nodes; {advice}.")
+                say(f"There are {len(matrix):,} {node_type} nodes; {advice}.")
         if choice != "approximate":
             return ExactIndex(matrix)
         path = self.folder / INDEX / f"{node_type}.{self._digest(node_type)}.faiss"
@@ -88,7 +87,7 @@ class SearchStore:
                 old.unlink()
         built = f"Built an approximate index of {len(self.matrix(node_type)):,} {node_type} nodes"
         found = f"it finds {recall:.1%} of what exact search has in its first ten (recall@10 {recall:.3f})"
-        _say(f"{built}; {found}.")
+        say(f"{built}; {found}.")
 
     def _sample(self, node_type: NodeType) -> Sample:
         """Stored vectors of the type that queries have, as queries."""
@@ -124,7 +123,7 @@ def _own_vectors(run: Run, folder: Path) -> Vectors:
             return Vectors.open(settled(folder / VECTORS))
     elif before is not None:
         told = "its model has changed since its search vectors were made; making them again"
-        _say(f"{run.path}: {told}.")
+        say(f"{run.path}: {told}.")
     note.unlink(missing_ok=True)  # so that a kill from here on leaves no vectors that seem to be up to date
     vectors = embed_run(run.path, folder / VECTORS)
     write_text(note, now)
@@ -139,7 +138,3 @@ def _weights_digest(run: Run) -> str:
         raise InputError(f"{run.path}: has no model yet; run 'heterformer train' again.")
     with path.open("rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
-
-
-def _say(sentence: str) -> None:
-    messages.print(Text(sentence), soft_wrap=True)

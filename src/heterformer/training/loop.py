@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import torch
 from accelerate import Accelerator
-from rich.text import Text
 from torch import Tensor
 from transformers import AutoTokenizer
 
@@ -31,7 +30,7 @@ from heterformer.models.minilm import backbone_path
 from heterformer.models.registry import MODELS, untrained_model
 from heterformer.network.store import Network
 from heterformer.network.tokens import open_tokens
-from heterformer.progress import Bar, messages, progress_bar
+from heterformer.progress import Bar, progress_bar, say
 from heterformer.training.cached_states import CachedStates
 from heterformer.training.early_stopping import EarlyStopping
 from heterformer.training.known_nodes import KnownNodes
@@ -87,14 +86,14 @@ class Trainer:
     def train(self) -> None:
         self._restore_or_warm_up()
         if (reason := self._over()) and self.run.finished:
-            _say(f"{self.run.path}: {reason} at step {self.position.step}; nothing to do.")
+            say(f"{self.run.path}: {reason} at step {self.position.step}; nothing to do.")
             return
         (self.run.path / CARD).unlink(missing_ok=True)
         with _interruptible() as interrupted, progress_bar("training", self._total_steps()) as bar:
             bar.advance(self.position.step)
             self._steps(bar, interrupted)
         if interrupted:
-            _say(f"{self.run.path}: saved at step {self.position.step}; the same command goes on.")
+            say(f"{self.run.path}: saved at step {self.position.step}; the same command goes on.")
             raise KeyboardInterrupt
         self._finish()
 
@@ -183,7 +182,7 @@ class Trainer:
             return True
         if cached.needs_refresh(step):
             if step % cached.every:
-                _say(f"{self.run.path}: no stored states serve step {step}; they are made of its weights.")
+                say(f"{self.run.path}: no stored states serve step {step}; they are made of its weights.")
             with closing(cached.refresh(step, self._total_steps())) as progress:
                 for read, texts in progress:
                     bar.describe(f"refreshing states, {read:,} of {texts:,} texts")
@@ -241,7 +240,7 @@ class Trainer:
             validation=asdict(found),
         )
         star = " (best so far)" if best else ""
-        _say(
+        say(
             f"step {self.position.step}, epoch {self.position.epoch}: validation PREC {found.prec:.4f}, "
             f"MRR {found.mrr:.4f}{star}"
         )
@@ -285,15 +284,10 @@ class Trainer:
         with filled(self.run.path) as folder:
             self.model.save_pretrained(folder)
         write_model_card(self.run, self.network, self.model, self.early, reason)
-        _say(
+        say(
             f"{self.run.path}: {reason}; best validation PREC {self.early.best:.4f} at step "
             f"{self.early.best_step}. Next: heterformer evaluate {self.run.path}"
         )
-
-
-def _say(sentence: str) -> None:
-    """As it is: a path may hold what rich takes for markup, and nobody wants to copy a wrapped command."""
-    messages.print(Text(sentence), soft_wrap=True)
 
 
 @contextmanager

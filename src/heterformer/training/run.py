@@ -157,9 +157,7 @@ class Run:
             if not settled(self.best).is_dir():  # stopped before its first validation
                 model.load_state_dict(load_file(self.last / "model.safetensors"))
         self.load_best(model)
-        model.name_or_path = str(
-            self.path
-        )  # as from_pretrained leaves it: tokenizer and known nodes are there
+        model.name_or_path = str(self.path)  # as from_pretrained leaves it
         model.eval()
         return model
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.optim import Adam, Optimizer, SparseAdam
 
+from heterformer.batches.sampling import Ints
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.inference import plm_vectors
@@ -23,7 +23,6 @@ from heterformer.training.losses import link_prediction_loss
 from heterformer.training.options import WarmUpOptions
 from heterformer.training.ranking import ranks
 
-Ints = NDArray[np.int64]
 HELD_OUT, TEST_BATCH = 2000, 100  # edges per type for the validation figure, and how many are ranked together
 
 

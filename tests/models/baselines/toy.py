@@ -80,3 +80,13 @@ def attended(scores: list[Tensor], values: list[Tensor]) -> Tensor:
 
 def heads(vector: Tensor, count: int) -> list[Tensor]:
     return list(vector.chunk(count))
+
+
+def mean_sage(toy: Toy) -> list[Tensor]:
+    """GraphSAGE with the mean: ``W_r h_i + W_l mean_j h_j + b``."""
+    sage, found = toy.model.convolution, []
+    for i, h in enumerate(toy.centers):
+        neighbors = toy.text_neighbors(i)
+        mean = torch.stack(neighbors).mean(0) if neighbors else torch.zeros(32, dtype=torch.float64)
+        found.append(sage.lin_r.weight @ h + sage.lin_l.weight @ mean + sage.lin_l.bias)
+    return found

@@ -7,10 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel
-from transformers import initialization as init
 
 from heterformer.batches.batch import Batch
-from heterformer.models.baselines.cascaded import Cascaded, CascadedConfig, start_at_identity, with_self
+from heterformer.models.baselines.cascaded import Cascaded, CascadedConfig, start_attention, with_self
 from heterformer.models.baselines.convolutions import GATConv
 
 
@@ -37,9 +36,7 @@ class BertGat(Cascaded):
         return convolution
 
     def start(self, convolution: Any) -> None:
-        start_at_identity(convolution.lin.weight)
-        for attention in (convolution.att_src, convolution.att_dst):
-            init.normal_(attention, std=self.config.initializer_range)
+        start_attention(convolution, self.config.initializer_range)
 
     def aggregate(self, centers: Tensor, neighbors: Tensor, batch: Batch) -> Tensor:
         sources = torch.cat([centers, neighbors])  # (B + U, d)

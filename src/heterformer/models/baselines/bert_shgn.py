@@ -9,13 +9,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel
-from transformers import initialization as init
 
 from heterformer.batches.batch import Batch
 from heterformer.models.baselines.cascaded import (
     HeterogeneousCascaded,
     HeterogeneousCascadedConfig,
-    start_at_identity,
+    start_attention,
     with_self,
 )
 from heterformer.models.baselines.convolutions import GATConv
@@ -51,9 +50,7 @@ class BertShgn(HeterogeneousCascaded):
         return convolution
 
     def start(self, convolution: Any) -> None:
-        start_at_identity(convolution.lin.weight)
-        for attention in (convolution.att_src, convolution.att_dst):
-            init.normal_(attention, std=self.config.initializer_range)
+        start_attention(convolution, self.config.initializer_range)
 
     def aggregate(self, centers: Tensor, neighbors: Tensor, batch: Batch) -> Tensor:
         edges = self.typed_edges(neighbors, batch)

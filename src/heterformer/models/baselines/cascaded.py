@@ -160,3 +160,10 @@ def start_at_identity(weight: Tensor, scale: float = 1.0) -> None:
     """Start a square matrix, or each of several, at the identity."""
     eye = torch.eye(weight.shape[-1], dtype=weight.dtype, device=weight.device)
     init.copy_(weight, (scale * eye).expand_as(weight))
+
+
+def start_attention(convolution: Any, std: float) -> None:
+    """GAT's ``W`` at the identity, and an attention that hardly prefers anybody yet."""
+    start_at_identity(convolution.lin.weight)
+    for attention in (convolution.att_src, convolution.att_dst):
+        init.normal_(attention, std=std)

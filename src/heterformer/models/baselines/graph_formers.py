@@ -9,7 +9,7 @@ from transformers import AutoConfig, AutoModel
 from transformers import initialization as init
 
 from heterformer.batches.batch import Batch, Texts
-from heterformer.models.aggregation import Aggregation, EdgeProjection, Neighborhoods
+from heterformer.models.aggregation import Aggregation, Neighborhoods
 from heterformer.models.backbone import embed, layer_states, pooled, run_layer, without_pooler
 from heterformer.models.configuration import AGGREGATION_INITS, READOUTS, NodeEncoderConfig, one_of
 from heterformer.models.contract import NodeEncoder
@@ -101,13 +101,6 @@ class GraphFormers(NodeEncoder):
         seen = neighborhoods["any"]
         token: Tensor = self.attentions[str(depth)](center, seen.messages_at(depth), seen)
         return token[:, None]
-
-    @torch.no_grad()
-    def _init_weights(self, module: nn.Module) -> None:
-        if isinstance(module, (Aggregation, EdgeProjection)):
-            module.initialize(self.config.aggregation_init, self.config.initializer_range)
-        else:
-            super()._init_weights(module)
 
 
 AutoConfig.register(GraphFormersConfig.model_type, GraphFormersConfig)
