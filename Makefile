@@ -4,7 +4,9 @@ BIN := .venv/bin
 READY := .venv/.ready
 TESTS ?= tests
 
-.PHONY: demo test lint format clean
+.PHONY: setup demo test lint format clean
+
+setup: $(READY)
 
 demo: $(READY)
 	@$(BIN)/python examples/demo.py

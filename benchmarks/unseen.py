@@ -22,7 +22,7 @@ from transformers import AutoTokenizer
 from heterformer.batches.batcher import Batcher
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.embedding.unseen import meeting
-from heterformer.network.split import Pairs
+from heterformer.network.pairs import Pairs
 from heterformer.network.tokens import open_tokens
 from heterformer.training.known_nodes import KnownNodes
 from heterformer.training.run import Run

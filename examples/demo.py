@@ -57,7 +57,7 @@ def main() -> None:
         runs[name] = open_run(path)
     console.rule("3. link prediction: which paper does a paper cite?")
     rows = {name: link_prediction_of(run, ("test",)) for name, run in runs.items()}
-    console.print(link_prediction_table(rows, "test pairs that no model has seen"))
+    console.print(link_prediction_table(rows, "test pairs that no model has seen").table())
     best = planted_ceiling(tables, network.schema.test_batch_size)
     console.print(
         f"The most that this network's planted truth allows: PREC {best['network']:.2f} with neighbours, "

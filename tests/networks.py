@@ -24,9 +24,10 @@ from transformers import PreTrainedTokenizerFast
 
 from heterformer.errors import InputError
 from heterformer.network.build import build_network
+from heterformer.network.pairs import Pairs
 from heterformer.network.schema import EdgeType, NodeType, Relation
 from heterformer.network.spec import NetworkSpec
-from heterformer.network.split import Pairs, Split, SplitOptions, make_split
+from heterformer.network.split import Split, SplitOptions, make_split
 from heterformer.network.store import Network
 
 few = settings(max_examples=20, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
@@ -307,9 +308,9 @@ def split_of(network: Network, options: SplitOptions) -> Split:
         raise
 
 
-def pairs_of(network: Network, pairs: Pairs) -> list[tuple[str, str]]:
-    """Pairs of rows as pairs of ids."""
-    ends = network.schema.predicted
+def pairs_of(network: Network, pairs: Pairs, relation: Relation | None = None) -> list[tuple[str, str]]:
+    """Pairs of rows of a relation, of the predicted one unless told, as pairs of ids."""
+    ends = relation or network.schema.predicted
     return list(
         zip(network.ids(ends.source, pairs[:, 0]), network.ids(ends.target, pairs[:, 1]), strict=True)
     )

@@ -132,7 +132,8 @@ def evaluate(
     if json:
         print(text)
     else:
-        console.print(link_prediction_table({run.name: results}, f"link prediction on {opened.network.name}"))
+        title = f"link prediction on {opened.network.name}"
+        console.print(link_prediction_table({run.name: results}, title).table())
 
 
 def embed(

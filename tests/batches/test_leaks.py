@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,9 @@ from heterformer.batches.positives import fresh_positives
 from heterformer.batches.randomness import stream_key
 from heterformer.batches.sampling import sample_neighbors
 from heterformer.batches.visible import VisibleNetwork
+from heterformer.network.pairs import Pairs
 from heterformer.network.schema import Relation
-from heterformer.network.split import Pairs, Split, SplitOptions, make_split
+from heterformer.network.split import Split, SplitOptions, make_split
 from tests.batches.decoding import Center, Decoder, Node, decoder
 from tests.networks import Facts, few, networks, pairs_of, split_of
 
@@ -37,10 +39,13 @@ class Secrets:
         self.read = read
         self.held_out = {frozenset(ends) for ends in self.ends(split.held_out)}
         self.hidden = {(t, i) for t, rows in split.hidden.items() for i in read.network.ids(t, rows)}
+        self.others = {
+            frozenset(ends) for name, pairs in split.others.items() for ends in self.ends(pairs, name)
+        }
 
-    def ends(self, pairs: Pairs) -> list[tuple[Node, Node]]:
-        relation = self.read.facts.predicted
-        named = pairs_of(self.read.network, pairs)
+    def ends(self, pairs: Pairs, name: str | None = None) -> list[tuple[Node, Node]]:
+        relation = self.read.network.schema.relation(name or self.read.facts.predict)
+        named = pairs_of(self.read.network, pairs, relation)
         return [((relation.source, query), (relation.target, key)) for query, key in named]
 
     def check(self, centers: Iterable[Center], *, training: bool) -> None:
@@ -48,6 +53,7 @@ class Secrets:
             for edge_type, neighbor in center.neighbors:
                 joined = f"{center.node} sees {neighbor} by {edge_type.relation}"
                 assert frozenset([center.node, neighbor]) not in self.held_out, f"held-out pair: {joined}"
+                assert frozenset([center.node, neighbor]) not in self.others, f"held-out other: {joined}"
                 assert not (training and neighbor in self.hidden), f"hidden node: {joined}"
 
     def check_pairs(self, centers: list[Center], *, training: bool) -> None:
@@ -91,20 +97,26 @@ def check_evaluation(read: Decoder, split: Split) -> None:
             assert met == secrets.ends(pairs)
 
 
+def with_others(facts: Facts, options: SplitOptions) -> SplitOptions:
+    """Pairs of all relations are held out."""
+    others = [r.name for r, edges in facts.relations.items() if r != facts.predicted and edges]
+    return replace(options, also=",".join(others) or None)
+
+
 @few
 @given(networks(), SPLITS, st.booleans())
 def test_training_never_sees_the_other_end_a_held_out_pair_or_a_hidden_node(
     facts: Facts, options: SplitOptions, fresh: bool
 ) -> None:
     with decoder(facts) as read:
-        check_training(read, split_of(read.network, options), fresh=fresh)
+        check_training(read, split_of(read.network, with_others(facts, options)), fresh=fresh)
 
 
 @few
 @given(networks(), SPLITS)
 def test_evaluation_never_sees_the_other_end_or_a_held_out_pair(facts: Facts, options: SplitOptions) -> None:
     with decoder(facts) as read:
-        check_evaluation(read, split_of(read.network, options))
+        check_evaluation(read, split_of(read.network, with_others(facts, options)))
 
 
 @few
@@ -113,7 +125,7 @@ def test_nodes_by_themselves_see_no_held_out_pair_either(
     facts: Facts, options: SplitOptions, training: bool
 ) -> None:
     with decoder(facts) as read:
-        split = split_of(read.network, options)
+        split = split_of(read.network, with_others(facts, options))
         visible = VisibleNetwork.for_training if training else VisibleNetwork.for_evaluation
         batcher = read.batcher(visible(read.network, split))
         for node_type, ids in facts.texts.items():
@@ -144,6 +156,10 @@ def nothing_hidden(network: Any, split: Split) -> VisibleNetwork:
     return VisibleNetwork(network, split.held_out)
 
 
+def others_shown(network: Any, split: Split) -> VisibleNetwork:
+    return VisibleNetwork(network, split.held_out, split.hidden)
+
+
 def drawn_from_all(visible: VisibleNetwork, pairs: Pairs, key: np.uint64) -> Pairs:
     return fresh_positives(VisibleNetwork.whole(visible.network), pairs, key)
 
@@ -169,6 +185,20 @@ MUTATIONS = {
         "held-out",
     ),
     "hidden nodes stay": (VisibleNetwork, "for_training", nothing_hidden, check_training, "hidden node"),
+    "pairs of another relation stay in training": (
+        VisibleNetwork,
+        "for_training",
+        others_shown,
+        check_training,
+        "held-out other",
+    ),
+    "pairs of another relation stay in evaluation": (
+        VisibleNetwork,
+        "for_evaluation",
+        others_shown,
+        check_evaluation,
+        "held-out other",
+    ),
     "keys are drawn from all edges": (
         pairs_module,
         "fresh_positives",
@@ -188,7 +218,7 @@ MUTATIONS = {
 
 def test_where_everything_is_joined_nothing_leaks(complete: Facts) -> None:
     with decoder(complete) as read:
-        split = make_split(read.network, SplitOptions(hold_out=0.25))
+        split = make_split(read.network, SplitOptions(hold_out=0.25, also="extends"))
         check_training(read, split)
         check_fresh(read, split)
         check_evaluation(read, split)
@@ -198,7 +228,7 @@ def test_where_everything_is_joined_nothing_leaks(complete: Facts) -> None:
 def test_the_leak_tests_find_a_leak(what: str, complete: Facts, monkeypatch: pytest.MonkeyPatch) -> None:
     where, name, mutation, check, message = MUTATIONS[what]
     with decoder(complete) as read:
-        split = make_split(read.network, SplitOptions(hold_out=0.25))
+        split = make_split(read.network, SplitOptions(hold_out=0.25, also="extends"))
         monkeypatch.setattr(where, name, mutation)
         with pytest.raises(AssertionError, match=message):
             check(read, split)

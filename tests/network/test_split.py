@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heterformer.errors import InputError
-from heterformer.network.split import PARTS, Split, SplitOptions, make_split, one_per_query
+from heterformer.network.split import PARTS, Split, SplitOptions, make_split
 from heterformer.network.store import Network
 from tests.learning import tiny_network
 from tests.networks import Facts, few, networks, pairs_of, split_of
@@ -165,14 +165,6 @@ def test_a_pair_that_is_asked_for_is_not_learnt_the_other_way_round() -> None:
         split = make_split(network, SplitOptions(seed=seed))
         learnt = {frozenset(pair) for pair in split.train.tolist()}
         assert not learnt & {frozenset(pair) for pair in split.held_out.tolist()}
-
-
-def test_each_edge_of_a_query_is_drawn_as_often() -> None:
-    sources = np.repeat(np.arange(5000), 4)
-    pairs = one_per_query(sources, np.tile(np.arange(4), 5000), np.random.default_rng(0))
-    assert pairs[:, 0].tolist() == list(range(5000))
-    drawn = np.bincount(pairs[:, 1], minlength=4)
-    assert ((drawn - 1250) ** 2 / 1250).sum() < 16.3  # chi-square, 3 degrees of freedom, p = 0.001
 
 
 MISTAKES = [

@@ -6,14 +6,15 @@ import re
 
 from rich.console import Console
 
-from heterformer.report.link_prediction_table import as_json, link_prediction_table
+from heterformer.report.link_prediction_table import as_json, link_prediction_table, relations_table
 from heterformer.tasks.link_prediction import FullRanking, LinkPrediction
 from heterformer.training.ranking import RankingMetrics
 
 
-def result(part: str, figure: float) -> LinkPrediction:
+def result(part: str, figure: float, relation: str = "cites") -> LinkPrediction:
     """Figures of which no two are alike."""
     return LinkPrediction(
+        relation=relation,
         part=part,
         pairs=20,
         batch_size=100,
@@ -30,7 +31,8 @@ ROWS = {
 
 def shown() -> list[str]:
     output = io.StringIO()
-    Console(file=output, width=120).print(link_prediction_table(ROWS, "link prediction on aan"))
+    sheet = link_prediction_table(ROWS, "link prediction on aan")
+    Console(file=output, width=120).print(sheet.table())
     return output.getvalue().splitlines()
 
 
@@ -58,10 +60,27 @@ def test_the_table_says_among_how_many_was_ranked() -> None:
     assert "among all 12,345 candidates" in caption
 
 
-def test_json_has_every_figure_under_its_part() -> None:
-    values = json.loads(json.dumps(as_json(ROWS["Heterformer"])))
-    assert list(values) == ["validation", "test"]
-    assert values["test"] == {
+def test_relations_are_told_apart_and_those_that_training_saw_are_marked() -> None:
+    results = [result("test", 0.2), result("test", 0.3, "written_by"), result("test", 0.4, "published_in")]
+    sheet = relations_table(results, ["written_by"], "link prediction")
+    assert [row[:3] for row in sheet.rows] == [
+        ("cites", "test", "12,345"),
+        ("written_by†", "test", "12,345"),
+        ("published_in", "test", "12,345"),
+    ]
+    assert sheet.rows[1][3:] == ("0.3000", "0.3100", "0.3200", "0.3300", "0.3400", "0.3500", "0.3600")
+    assert "†: training saw these pairs (--split.also written_by would hide them)" in sheet.note
+    assert "†" not in relations_table(results, [], "link prediction").note
+
+
+def test_json_has_every_figure_under_its_relation_and_part() -> None:
+    values = json.loads(json.dumps(as_json([*ROWS["Heterformer"], result("test", 0.3, "written_by")])))
+    assert {name: list(parts) for name, parts in values.items()} == {
+        "cites": ["validation", "test"],
+        "written_by": ["test"],
+    }
+    assert values["cites"]["test"] == {
+        "relation": "cites",
         "part": "test",
         "pairs": 20,
         "batch_size": 100,

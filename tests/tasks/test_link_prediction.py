@@ -13,13 +13,23 @@ from torch import Tensor
 from heterformer.batches.batch import Batch
 from heterformer.batches.batcher import Batcher
 from heterformer.batches.pairs import evaluation_key
+from heterformer.batches.sampling import Ints
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.models.inference import center_vectors
-from heterformer.network.split import Pairs, SplitOptions, make_split
+from heterformer.network.pairs import Pairs
+from heterformer.network.schema import NodeType, Relation
+from heterformer.network.split import SplitOptions, make_split
 from heterformer.network.store import Network
 from heterformer.network.tokens import open_tokens
 from heterformer.tasks import link_prediction
-from heterformer.tasks.link_prediction import LinkPrediction, evaluate_link_prediction, full_ranks
+from heterformer.tasks.link_prediction import (
+    LinkPrediction,
+    Question,
+    evaluate_link_prediction,
+    full_ranks,
+    predicted_pairs,
+    ranks_of,
+)
 from heterformer.training.validation import in_batch_metrics
 from tests.learning import tiny_network, tiny_tokens
 from tests.networks import Facts, edges_of, few, networks, pairs_of, split_of, tokenizer
@@ -35,15 +45,15 @@ def in_blocks(vectors: Tensor, size: int) -> Iterator[tuple[int, Tensor]]:
         yield start, vectors[start : start + size]
 
 
-def true_pairs(network: Network) -> Pairs:
-    """Every edge of the predicted relation."""
-    source, target = network.edges(network.schema.predict)
+def true_pairs(network: Network, relation: Relation | None = None) -> Pairs:
+    """Every edge of a relation, of the predicted one unless told."""
+    source, target = network.edges((relation or network.schema.predicted).name)
     return np.stack([source, target.astype(np.int64)], axis=1)
 
 
-def ranked_candidates(network: Network, query: int, key: int) -> list[int]:
+def ranked_candidates(network: Network, query: int, key: int, relation: Relation | None = None) -> list[int]:
     """By definition: all nodes of the key's type but the query, its other true keys and the key itself."""
-    relation = network.schema.predicted
+    relation = relation or network.schema.predicted
     (query_id,) = network.ids(relation.source, [query])
     known = {target for source, target in edges_of(network, relation.name) if source == query_id}
     if relation.source == relation.target:
@@ -62,7 +72,8 @@ def ranks_by_definition(network: Network, pairs: Pairs, scores: Tensor) -> list[
 
 def found_ranks(network: Network, pairs: Pairs, queries: Tensor, nodes: Tensor, size: int = 4) -> list[int]:
     keys = nodes[torch.from_numpy(pairs[:, 1])]
-    return full_ranks(network, pairs, queries, keys, in_blocks(nodes, size), dot).tolist()
+    relation = network.schema.predicted
+    return full_ranks(network, relation, pairs, queries, keys, in_blocks(nodes, size), dot).tolist()
 
 
 @few
@@ -142,6 +153,47 @@ def test_blocks_of_any_size_give_the_same_ranks(pairs: Pairs) -> None:
     assert found[0] == ranks_by_definition(tiny_network(), pairs, dot(queries, nodes))
 
 
+@few
+@given(networks(), st.integers(0, 2**32), st.booleans())
+def test_any_relation_is_ranked_among_the_targets_that_have_vectors(
+    facts: Facts, seed: int, some_are_missing: bool
+) -> None:
+    rng = np.random.default_rng(seed)
+    with facts.built() as network:
+        counts = network.schema.counts
+        matrices = {t: torch.from_numpy(rng.integers(-3, 4, (n, 3))).float() for t, n in counts.items()}
+        every = {t: np.arange(n) for t, n in counts.items()}
+        known = {t: rows[rng.random(len(rows)) < 0.7] for t, rows in every.items()}
+        known = known if some_are_missing else every
+        questions = []
+        for relation in network.schema.relations:
+            pairs = true_pairs(network, relation)
+            pairs = pairs[
+                np.isin(pairs[:, 0], known[relation.source]) & np.isin(pairs[:, 1], known[relation.target])
+            ]
+            questions += [Question("test", relation, pairs)] if len(pairs) else []
+
+        def vectors(node_type: NodeType, rows: Ints) -> Tensor:
+            assert set(rows.tolist()) <= set(known[node_type].tolist())
+            return matrices[node_type][torch.from_numpy(rows)]
+
+        found = ranks_of(questions, vectors, network, dot, known if some_are_missing else None)
+        for question, ranks in zip(questions, found, strict=True):
+            relation, pairs = question.relation, question.pairs
+            scores = dot(matrices[relation.source][pairs[:, 0]], matrices[relation.target])
+            expected = [
+                1
+                + sum(
+                    not row[other] < row[key]
+                    for other in ranked_candidates(network, query, key, relation)
+                    if other in known[relation.target]
+                )
+                for (query, key), row in zip(pairs.tolist(), scores, strict=True)
+            ]
+            assert ranks.full.tolist() == expected
+            assert ranks.candidates == len(known[relation.target])
+
+
 # --- The whole evaluation ---------------------------------------------------------------------------------
 
 
@@ -170,7 +222,8 @@ def parts() -> dict[str, Pairs]:
 
 
 def evaluated(batcher: Batcher, parts: dict[str, Pairs]) -> list[LinkPrediction]:
-    return evaluate_link_prediction(WholeNumbers(tiny_network()), batcher, parts, seed=0)
+    questions = predicted_pairs(tiny_network(), parts)
+    return evaluate_link_prediction(WholeNumbers(tiny_network()), batcher, questions, seed=0)
 
 
 def vectors_of(batcher: Batcher) -> Tensor:
@@ -230,7 +283,7 @@ def test_who_reads_the_neighbours_finds_no_held_out_pair(facts: Facts) -> None:
         tokens, cheater = open_tokens(network, tokenizer()), Cheater(network)
         parts = {"validation": split.validation, "test": split.test}
         honest = Batcher(VisibleNetwork.for_evaluation(network, split), tokens)
-        for result in evaluate_link_prediction(cheater, honest, parts, seed=0):
+        for result in evaluate_link_prediction(cheater, honest, predicted_pairs(network, parts), seed=0):
             pairs = parts[result.part]
             worst = [1 / (1 + len(ranked_candidates(network, *pair))) for pair in pairs.tolist()]
             assert result.full.mrr == pytest.approx(np.mean(worst)), pairs_of(network, pairs)
@@ -245,6 +298,7 @@ def test_who_reads_the_neighbours_finds_pairs_that_are_not_hidden() -> None:
     shown = Batcher(
         VisibleNetwork.whole(tiny_network()), tiny_tokens(), {"paper": 99, "author": 3, "venue": 1}
     )
-    (result,) = evaluate_link_prediction(Cheater(tiny_network()), shown, {"test": split.test}, seed=0)
+    questions = predicted_pairs(tiny_network(), {"test": split.test})
+    (result,) = evaluate_link_prediction(Cheater(tiny_network()), shown, questions, seed=0)
     assert result.full.hits[10] > 0.5
     assert result.in_batch.mrr > 10 / len(split.test)

@@ -75,19 +75,19 @@ def test_evaluate_prints_a_table_and_keeps_the_figures(run: Path, capsys: pytest
     main(["evaluate", str(run)])
     shown = capsys.readouterr().out
     figures = json.loads((run / "link_prediction.json").read_text())
-    assert list(figures) == ["validation", "test"]
+    assert list(figures["cites"]) == ["validation", "test"]
     assert "link prediction on synthetic" in shown
-    assert f"{figures['test']['full']['mrr']:.4f}" in shown
-    assert f"{figures['validation']['in_batch']['ndcg']:.4f}" in shown
+    assert f"{figures['cites']['test']['full']['mrr']:.4f}" in shown
+    assert f"{figures['cites']['validation']['in_batch']['ndcg']:.4f}" in shown
 
 
 def test_evaluate_prints_json(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["evaluate", str(run), "--parts", "test", "--json"])
     figures = json.loads(capsys.readouterr().out)
     assert figures == json.loads((run / "link_prediction.json").read_text())
-    assert list(figures) == ["test"]
-    assert set(figures["test"]["in_batch"]) == {"prec", "mrr", "ndcg"}
-    assert set(figures["test"]["full"]["hits"]) == {"1", "10", "100"}
+    assert list(figures["cites"]) == ["test"]
+    assert set(figures["cites"]["test"]["in_batch"]) == {"prec", "mrr", "ndcg"}
+    assert set(figures["cites"]["test"]["full"]["hits"]) == {"1", "10", "100"}
 
 
 def test_a_run_configuration_starts_another_run(run: Path, tmp_path: Path) -> None:

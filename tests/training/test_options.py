@@ -17,6 +17,9 @@ from heterformer.network.store import Network
 from heterformer.training import loop
 from heterformer.training.options import (
     BUDGET,
+    CASCADED_LEARNING_RATE,
+    NESTED,
+    NESTED_LEARNING_RATE,
     PRESETS,
     ModelOptions,
     TrainingOptions,
@@ -75,6 +78,16 @@ def test_a_value_out_of_range_is_named(option: str, value: float, message: str) 
     with pytest.raises(InputError) as caught:
         TrainingOptions(**{option: value})
     assert str(caught.value) == message
+
+
+def test_new_parameters_learn_as_suits_the_model() -> None:
+    rates = {name: TrainingOptions(model=ModelOptions(model=name)).resolved() for name in MODELS}
+    assert {rates[name].new_learning_rate for name in NESTED} == {NESTED_LEARNING_RATE}
+    cascaded = set(MODELS) - set(NESTED)
+    assert {rates[name].new_learning_rate for name in cascaded} == {CASCADED_LEARNING_RATE}
+    assert TrainingOptions(new_learning_rate=0.5).resolved().new_learning_rate == 0.5
+    assert as_flags(rates["bert_gat"]) == ["--model", "bert_gat"]
+    assert as_flags(TrainingOptions(new_learning_rate=CASCADED_LEARNING_RATE))[0] == "--new-learning-rate"
 
 
 @pytest.mark.parametrize("option", ["epochs", "batch_size", "patience", "learning_rate"])
@@ -296,6 +309,7 @@ def test_what_is_not_budget_decides_the_result() -> None:
         "false_negatives": "keep",
         "precision": "bf16",
         "device": "cpu",
+        "new_learning_rate": 0.5,
     }
     before = TrainingOptions(neighbor_states="cached")
     for option in fields(TrainingOptions):

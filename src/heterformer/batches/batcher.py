@@ -16,8 +16,8 @@ from heterformer.batches.sampling import Ints, sample_neighbors
 from heterformer.batches.stable import StableSample
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.errors import InputError
+from heterformer.network.pairs import Pairs
 from heterformer.network.schema import NodeType
-from heterformer.network.split import Pairs
 from heterformer.network.tokens import PackedTokens
 
 

@@ -11,7 +11,7 @@ from heterformer.batches.batch import Batch
 from heterformer.batches.batcher import Batcher
 from heterformer.batches.positives import fresh_positives
 from heterformer.batches.randomness import stream_key
-from heterformer.network.split import Pairs
+from heterformer.network.pairs import Pairs
 
 BLOCK = 32  # steps made at once
 TRAINING, EVALUATION, POSITIVES = 1, 2, 4  # purposes, 3 being dropout: their streams have nothing in common

@@ -7,7 +7,7 @@ import numpy as np
 from heterformer.batches.randomness import uniform
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.network.adjacency import ranges
-from heterformer.network.split import Pairs
+from heterformer.network.pairs import Pairs
 
 
 def fresh_positives(visible: VisibleNetwork, pairs: Pairs, key: np.uint64) -> Pairs:

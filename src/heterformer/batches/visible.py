@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heterformer.network.adjacency import Adjacency, ranges
+from heterformer.network.pairs import Pairs
 from heterformer.network.schema import NodeType
-from heterformer.network.split import Pairs, Split
+from heterformer.network.split import Split
 from heterformer.network.store import Network
 
 Rows = NDArray[np.int64]
@@ -47,22 +48,29 @@ class VisibleNetwork:
     """A network as training or evaluation may see it."""
 
     def __init__(
-        self, network: Network, held_out: Pairs, hidden: Mapping[NodeType, Rows] | None = None
+        self,
+        network: Network,
+        held_out: Pairs,
+        hidden: Mapping[NodeType, Rows] | None = None,
+        others: Mapping[str, Pairs] | None = None,
     ) -> None:
+        """``held_out`` are pairs of the predicted relation, ``others`` those of other ones, by name."""
         self.network = network
-        self._held_out = held_out
+        self._held_out = {network.schema.predict: held_out, **(others or {})}
         self.hidden = dict(hidden or {})
         self._cache: dict[tuple[NodeType, NodeType], VisibleAdjacency] = {}
 
     @classmethod
     def for_training(cls, network: Network, split: Split) -> VisibleNetwork:
         """Without the held-out pairs and without any edge of a hidden node."""
-        return cls(network, split.held_out, split.hidden)
+        return cls(network, split.held_out, split.hidden, split.others)
 
     @classmethod
-    def for_evaluation(cls, network: Network, split: Split) -> VisibleNetwork:
-        """Without the held-out pairs; nodes that training did not see are there."""
-        return cls(network, split.held_out)
+    def for_evaluation(
+        cls, network: Network, split: Split, others: Mapping[str, Pairs] | None = None
+    ) -> VisibleNetwork:
+        """Without the held-out pairs and ``others`` to be asked for; what training did not see is there."""
+        return cls(network, split.held_out, None, split.others | dict(others or {}))
 
     @classmethod
     def whole(cls, network: Network) -> VisibleNetwork:
@@ -78,13 +86,13 @@ class VisibleNetwork:
 
     def _gone(self, center: NodeType, neighbor: NodeType) -> NDArray[np.int64]:
         adjacency = self.network.adjacency(center, neighbor)
-        relation = self.network.schema.predicted
-        query, key = self._held_out[:, 0], self._held_out[:, 1]
         pieces = []
-        if (center, neighbor) == (relation.source, relation.target):
-            pieces.append(ranges(*adjacency.between(query, key)))
-        if (center, neighbor) == (relation.target, relation.source):
-            pieces.append(ranges(*adjacency.between(key, query)))
+        for name, pairs in self._held_out.items():
+            relation, (query, key) = self.network.schema.relation(name), pairs.T
+            if (center, neighbor) == (relation.source, relation.target):
+                pieces.append(ranges(*adjacency.between(query, key)))
+            if (center, neighbor) == (relation.target, relation.source):
+                pieces.append(ranges(*adjacency.between(key, query)))
         if (rows := self.hidden.get(center)) is not None:
             pieces.append(ranges(adjacency.indptr[rows], adjacency.indptr[rows + 1]))
         if (rows := self.hidden.get(neighbor)) is not None:

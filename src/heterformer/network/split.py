@@ -15,11 +15,12 @@ from heterformer.errors import InputError
 from heterformer.files import replace_file
 from heterformer.network.adjacency import ranges
 from heterformer.network.node_tables import SPLITS
-from heterformer.network.schema import NodeType
+from heterformer.network.other_pairs import draw_other_pairs, named_relations
+from heterformer.network.pairs import Pairs, one_per_query, unordered_key
+from heterformer.network.schema import NodeType, Relation
 from heterformer.network.store import Network
 
 Part = Literal["train", "validation", "test"]
-Pairs = NDArray[np.int64]  # (P, 2): query row, key row
 PARTS: tuple[Part, ...] = ("train", "validation", "test")
 
 
@@ -37,6 +38,8 @@ class SplitOptions:
     """Share of the query nodes that training must not see, not even as neighbours (inductive setting)."""
     hold_out_with: str | None = None
     """Hide the nodes of this type next to held-out nodes as well, such as their authors."""
+    also: str | None = None
+    """Hide pairs of this relation too, for 'evaluate' to ask for unseen ones (with commas, of several)."""
     seed: int = 0
     """Seed of the division and of the one positive pair drawn per query."""
     file: str | None = None
@@ -67,28 +70,31 @@ class Split:
     validation: Pairs
     test: Pairs
     hidden: dict[NodeType, NDArray[np.int64]] = field(default_factory=dict)
+    others: dict[str, Pairs] = field(default_factory=dict)  # test pairs of other relations, by name
 
     @property
     def held_out(self) -> Pairs:
-        """The pairs that no neighbourhood may show, in either direction."""
+        """The pairs of the predicted relation that no neighbourhood may show, in either direction."""
         return np.concatenate([self.validation, self.test])
 
     def save(self, path: Path | str, network: Network) -> None:
-        """A Parquet table of ids: (part, query, key), and ("hidden", id, type) for hidden nodes."""
-        predicted = network.schema.predicted
-        frames = []
-        for part in PARTS:
-            pairs: Pairs = getattr(self, part)
-            query = pl.Series(network.ids(predicted.source), dtype=pl.String).gather(pairs[:, 0])
-            key = pl.Series(network.ids(predicted.target), dtype=pl.String).gather(pairs[:, 1])
-            frames.append(pl.DataFrame({"part": [part] * len(pairs), "query": query, "key": key}))
+        """A Parquet table of ids: (part, query, key), and ("hidden", id, type) for hidden nodes.
+
+        Test pairs of other relations have the relation's name in a fourth column.
+        """
+        schema = network.schema
+        frames = [_as_frame(network, schema.predicted, part, getattr(self, part)) for part in PARTS]
+        for name, pairs in self.others.items():
+            frames.append(
+                _as_frame(network, schema.relation(name), "test", pairs).with_columns(relation=pl.lit(name))
+            )
         for node_type, rows in self.hidden.items():
             ids = pl.Series(network.ids(node_type), dtype=pl.String).gather(rows)
             kind = [node_type] * len(rows)
             frames.append(pl.DataFrame({"part": ["hidden"] * len(rows), "query": ids, "key": kind}))
         try:
             with replace_file(Path(path)) as partial:
-                pl.concat(frames, how="vertical_relaxed").write_parquet(partial)
+                pl.concat(frames, how="diagonal_relaxed").write_parquet(partial)
         except OSError as error:
             raise InputError(f"{path}: the split cannot be written ({error.strerror or error}).") from None
 
@@ -96,11 +102,15 @@ class Split:
     def open(cls, path: Path | str, network: Network) -> Split:
         """Read what ``save`` wrote (or a table of the same form that the user made)."""
         try:
-            frame = pl.read_parquet(path, columns=["part", "query", "key"], glob=False)
+            table = pl.read_parquet(path, glob=False)
+            frame = table.select(pl.col("part", "query", "key").cast(pl.String))
         except (OSError, pl.exceptions.PolarsError):
             expected = "expected a Parquet table with the columns part, query and key"
             raise InputError(f"{path}: not a split, {expected}.") from None
-        frame = frame.cast(pl.String)
+        others: dict[str, Pairs] = {}
+        if "relation" in table.columns:
+            others = _other_pairs(frame.with_columns(table["relation"].cast(pl.String)), network, path)
+            frame = frame.filter(table["relation"].is_null())
         named = {**SPLITS, "hidden": "hidden"}
         if unknown := sorted(set(frame["part"].unique().fill_null("").to_list()) - set(named)):
             found = f"column 'part' holds {unknown[0]!r}"
@@ -116,7 +126,30 @@ class Split:
         types = hidden["key"].unique(maintain_order=True)
         ids = {t: hidden.filter(pl.col("key") == t)["query"].to_list() for t in types}
         _check_pairs(network, parts, path)
-        return cls(**parts, hidden={t: network.rows(t, ids[t]) for t in types})
+        return cls(**parts, hidden={t: network.rows(t, ids[t]) for t in types}, others=others)
+
+
+def _as_frame(network: Network, relation: Relation, part: Part, pairs: Pairs) -> pl.DataFrame:
+    query = network.id_series(relation.source).gather(pairs[:, 0])
+    key = network.id_series(relation.target).gather(pairs[:, 1])
+    return pl.DataFrame({"part": [part] * len(pairs), "query": query, "key": key})
+
+
+def _other_pairs(frame: pl.DataFrame, network: Network, path: Path | str) -> dict[str, Pairs]:
+    """The pairs of relations besides the predicted one, which must be edges of theirs."""
+    found = {}
+    for (name,), rows in frame.drop_nulls("relation").group_by("relation", maintain_order=True):
+        relation = named_relations(network, str(name))[0]
+        query = network.rows(relation.source, rows["query"].to_list())
+        key = network.rows(relation.target, rows["key"].to_list())
+        number = network.schema.edge_types.index(relation.forward)
+        joined = network.adjacency(relation.source, relation.target).joined(query, key, [number])
+        if not joined.all():
+            wrong = rows.row(int((~joined).argmax()), named=True)
+            rule = f"expected an edge of {relation.name!r}"
+            raise InputError(f"{path}: the pair {wrong['query']!r}, {wrong['key']!r}: {rule}.")
+        found[relation.name] = np.stack([query, key], axis=1)
+    return found
 
 
 def make_split(network: Network, options: SplitOptions | None = None) -> Split:
@@ -146,7 +179,9 @@ def make_split(network: Network, options: SplitOptions | None = None) -> Split:
             found = f"relation {relation.name!r} has {len(queries)} query nodes"
             remedy = "check the 'split' column" if options.by == "column" else "choose other shares"
             raise InputError(f"{network.path}: the {part} part is empty ({found}); {remedy}.")
-    return Split(**pairs, hidden=hidden)
+    asked = named_relations(network, options.also) if options.also else ()
+    others = {relation.name: draw_other_pairs(network, relation, options.seed) for relation in asked}
+    return Split(**pairs, hidden=hidden, others=others)
 
 
 def _next_to(network: Network, rows: NDArray[np.int64], node_type: NodeType) -> NDArray[np.int64]:
@@ -255,19 +290,3 @@ def _check_pairs(network: Network, parts: Mapping[Part, Pairs], path: Path | str
             ids = (network.ids(relation.source, [query])[0], network.ids(relation.target, [key])[0])
             rule = f"expected an edge of {relation.name!r} that is a pair of one part only"
             raise InputError(f"{path}: the {part} pair {ids[0]!r}, {ids[1]!r}: {rule}.")
-
-
-def one_per_query(sources: NDArray[np.int64], targets: NDArray[np.int64], rng: np.random.Generator) -> Pairs:
-    """One edge for each distinct source, uniformly among its own; ``sources`` are ascending."""
-    queries, start, count = np.unique(sources, return_index=True, return_counts=True)
-    chosen = start + np.floor(rng.random(len(queries)) * count).astype(np.int64)
-    return np.stack([queries.astype(np.int64), targets[chosen].astype(np.int64)], axis=1)
-
-
-def unordered_key(
-    source: NDArray[np.int64], target: NDArray[np.int64], targets: int, homogeneous: bool
-) -> NDArray[np.int64]:
-    """A number per pair that is the same for (a, b) and (b, a) where both ends are of one type."""
-    if homogeneous:
-        source, target = np.minimum(source, target), np.maximum(source, target)
-    return source * targets + target

@@ -1,36 +1,50 @@
-"""Link prediction in the terminal, and as JSON."""
+"""Link prediction as a table, and as JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from rich.table import Table
-from rich.text import Text
-
+from heterformer.report.sheet import Sheet
 from heterformer.tasks.link_prediction import LinkPrediction
 
+FIGURES = ("PREC", "MRR", "NDCG", "full MRR", "Hits@1", "@10", "@100")
+SEEN = "†"
 
-def link_prediction_table(rows: Mapping[str, Sequence[LinkPrediction]], title: str) -> Table:
-    """One row per name and part: in-batch PREC, MRR, NDCG beside the filtered full ranking."""
+
+def link_prediction_table(rows: Mapping[str, Sequence[LinkPrediction]], title: str) -> Sheet:
+    """One row per model and part: in-batch PREC, MRR, NDCG beside the filtered full ranking."""
+    lines = [(name, one.part, *_figures(one)) for name, results in rows.items() for one in results]
     some = next(iter(rows.values()))[0]
-    in_batch = f"PREC, MRR, NDCG: among the keys of {some.batch_size} pairs"
-    full = f"full MRR, Hits: among all {some.full.candidates:,} candidates, other true keys left out"
-    table = Table(
-        title=Text(title), title_justify="left", caption=f"{in_batch}; {full}", caption_justify="left"
-    )
-    table.add_column("")
-    table.add_column("part")
-    for heading in ("PREC", "MRR", "NDCG", "full MRR", "Hits@1", "@10", "@100"):
-        table.add_column(heading, justify="right")
-    for name, results in rows.items():
-        for result in results:
-            figures = (*asdict(result.in_batch).values(), result.full.mrr, *result.full.hits.values())
-            table.add_row(Text(name), result.part, *(f"{figure:.4f}" for figure in figures))
-    return table
+    among = f"among all {some.full.candidates:,} candidates, other true keys left out"
+    return Sheet(title, ("", "part", *FIGURES), tuple(lines), _note(some, among), words=2)
+
+
+def relations_table(results: Sequence[LinkPrediction], seen: Collection[str], title: str) -> Sheet:
+    """One row per relation and part of a single model's; ``seen`` relations are marked."""
+    lines = [
+        (one.relation + SEEN * (one.relation in seen), one.part, f"{one.full.candidates:,}", *_figures(one))
+        for one in results
+    ]
+    note = _note(results[0], "among so many candidates, other true keys left out")
+    if seen:
+        note += f". {SEEN}: training saw these pairs (--split.also {','.join(seen)} would hide them)"
+    return Sheet(title, ("relation", "part", "among", *FIGURES), tuple(lines), note, words=2)
+
+
+def _figures(result: LinkPrediction) -> tuple[str, ...]:
+    found = (*asdict(result.in_batch).values(), result.full.mrr, *result.full.hits.values())
+    return tuple(f"{figure:.4f}" for figure in found)
+
+
+def _note(some: LinkPrediction, among: str) -> str:
+    return f"PREC, MRR, NDCG: among the keys of {some.batch_size} pairs; full MRR, Hits: {among}"
 
 
 def as_json(results: Sequence[LinkPrediction]) -> dict[str, Any]:
-    """The same figures under the names of their parts."""
-    return {result.part: asdict(result) for result in results}
+    """The same figures, by relation and part."""
+    found: dict[str, Any] = {}
+    for result in results:
+        found.setdefault(result.relation, {})[result.part] = asdict(result)
+    return found

@@ -6,6 +6,7 @@ import re
 import shlex
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ def compare(
     if len(set(seeds)) != len(seeds) or not seeds:
         raise InputError(f"--seeds are {', '.join(map(str, seeds)) or 'none'}, expected different ones.")
     check_common(options)
-    options = options.resolved()
+    options = replace(options, model=options.model.resolved())  # what suits a model is the variants' business
     _settle(network, out, options)
     variants = chosen_variants(models, options)
     asked = [Job(out, network.path, variant, seed, options) for variant in variants for seed in seeds]

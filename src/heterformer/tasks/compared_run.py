@@ -145,13 +145,12 @@ def query_ranks(run: Path) -> dict[str, NDArray[np.int64]]:
 
 def _rank_test_pairs(path: Path) -> None:
     from heterformer.tasks.evaluate import open_run
-    from heterformer.tasks.link_prediction import link_prediction_ranks
+    from heterformer.tasks.link_prediction import link_prediction_ranks, predicted_pairs
 
     opened = open_run(path)
-    pairs = {"test": opened.split.test}
-    ranks = link_prediction_ranks(opened.model, opened.batcher, pairs, opened.seed, opened.run.path)["test"]
-    schema = opened.network.schema
-    found = ranks.figures("test", schema.test_batch_size, schema.counts[schema.predicted.target])
+    (question,) = predicted_pairs(opened.network, {"test": opened.split.test})
+    (ranks,) = link_prediction_ranks(opened.model, opened.batcher, [question], opened.seed, opened.run.path)
+    found = ranks.figures(question, opened.network.schema)
     position, early = opened.run.progress()
     sizes = {name: p.numel() for name, p in opened.model.named_parameters()}
     result = Result(

@@ -12,10 +12,11 @@ from heterformer.batches.batcher import Batcher
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.embedding.unseen import meeting
 from heterformer.models.contract import NodeEncoder
-from heterformer.network.split import Pairs, Part, Split
+from heterformer.network.pairs import Pairs
+from heterformer.network.split import Part, Split
 from heterformer.network.store import Network
 from heterformer.network.tokens import open_tokens
-from heterformer.tasks.link_prediction import LinkPrediction, evaluate_link_prediction
+from heterformer.tasks.link_prediction import LinkPrediction, evaluate_link_prediction, predicted_pairs
 from heterformer.training.run import Run
 
 
@@ -50,4 +51,5 @@ def open_run(path: Path | str) -> OpenRun:
 def link_prediction_of(opened: OpenRun, parts: tuple[Part, ...]) -> list[LinkPrediction]:
     """Link prediction of the run's own held-out pairs."""
     pairs: dict[str, Pairs] = {part: getattr(opened.split, part) for part in parts}
-    return evaluate_link_prediction(opened.model, opened.batcher, pairs, opened.seed, opened.run.path)
+    questions = predicted_pairs(opened.network, pairs)
+    return evaluate_link_prediction(opened.model, opened.batcher, questions, opened.seed, opened.run.path)

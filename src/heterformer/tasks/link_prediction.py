@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,14 +15,15 @@ from heterformer.batches.pairs import evaluation_key
 from heterformer.batches.sampling import Ints
 from heterformer.embedding.states import stored_states
 from heterformer.models.contract import NodeEncoder
-from heterformer.models.inference import center_vectors
+from heterformer.models.inference import StoredStates, center_vectors, evaluating
 from heterformer.network.adjacency import ranges
-from heterformer.network.schema import NodeType
-from heterformer.network.split import Pairs
+from heterformer.network.pairs import Pairs
+from heterformer.network.schema import NodeType, Relation, Schema
 from heterformer.network.store import Network
 from heterformer.progress import progress_bar
 from heterformer.training.ranking import RankingMetrics, Scorer, hits, in_batch_ranks
 
+VectorsOf = Callable[[NodeType, Ints], Tensor]  # (n, d): of the nodes in some rows of a type
 CANDIDATES, QUERIES = 2048, 4096  # scored at a time: 32 MB
 PAIRS = 4096  # whose vectors are held at a time
 FULL_RANKING_QUERIES = 10_000  # at most, per part: its cost is queries times candidates
@@ -41,8 +42,9 @@ class FullRanking:
 
 @dataclass(frozen=True)
 class LinkPrediction:
-    """The figures of one part of the split."""
+    """The figures of one question, such as a part of the split."""
 
+    relation: str
     part: str
     pairs: int
     batch_size: int
@@ -56,91 +58,150 @@ class Ranks:
 
     in_batch: Tensor  # (P,)
     full: Tensor  # (P,), or of the first 10,000 pairs
+    candidates: int
 
-    def figures(self, part: str, batch_size: int, candidates: int) -> LinkPrediction:
-        full = FullRanking(
-            len(self.full), candidates, (1 / self.full.double()).mean().item(), hits(self.full)
+    def figures(self, question: Question, schema: Schema) -> LinkPrediction:
+        reciprocal = (1 / self.full.double()).mean().item()
+        return LinkPrediction(
+            relation=question.relation.name,
+            part=question.part,
+            pairs=len(self.in_batch),
+            batch_size=schema.test_batch_size,
+            in_batch=RankingMetrics.of(self.in_batch),
+            full=FullRanking(len(self.full), self.candidates, reciprocal, hits(self.full)),
         )
-        in_batch = RankingMetrics.of(self.in_batch)
-        return LinkPrediction(part, len(self.in_batch), batch_size, in_batch, full)
+
+
+@dataclass(frozen=True)
+class Question:
+    """Pairs of a relation: which of all targets is the key of each query?"""
+
+    part: str
+    relation: Relation
+    pairs: Pairs
+
+
+def predicted_pairs(network: Network, parts: Mapping[str, Pairs]) -> list[Question]:
+    """The parts of a split as questions."""
+    return [Question(part, network.schema.predicted, pairs) for part, pairs in parts.items()]
 
 
 def evaluate_link_prediction(
     model: NodeEncoder,
     batcher: Batcher,
-    parts: dict[str, Pairs],
+    questions: Sequence[Question],
     seed: int,
     folder: Path | None = None,
 ) -> list[LinkPrediction]:
-    """Both rankings of each part's pairs. Memory depends neither on the number of candidates nor of pairs."""
-    size, candidates = batcher.schema.test_batch_size, batcher.schema.counts[batcher.schema.predicted.target]
-    found = link_prediction_ranks(model, batcher, parts, seed, folder)
-    return [ranks.figures(part, size, candidates) for part, ranks in found.items()]
+    """Both rankings of the pairs. Memory depends neither on the number of candidates nor of pairs."""
+    found = link_prediction_ranks(model, batcher, questions, seed, folder)
+    return [r.figures(q, batcher.schema) for q, r in zip(questions, found, strict=True)]
 
 
 def link_prediction_ranks(
     model: NodeEncoder,
     batcher: Batcher,
-    parts: dict[str, Pairs],
+    questions: Sequence[Question],
     seed: int,
     folder: Path | None = None,
-) -> dict[str, Ranks]:
-    """The ranks of each part's keys, in the order of its pairs. Texts' states go to a file in ``folder``."""
-    schema, network = batcher.schema, batcher.visible.network
-    relation, key, size = schema.predicted, evaluation_key(seed), schema.test_batch_size
+) -> list[Ranks]:
+    """The ranks of each question's keys, in the order of its pairs. Texts' states are kept in ``folder``."""
     with stored_states(model, batcher.tokens, folder) as states:
+        return ranks_by_model(model, batcher, questions, seed, states)
 
-        def vectors(node_type: NodeType, rows: Ints) -> Tensor:
+
+def ranks_by_model(
+    model: NodeEncoder, batcher: Batcher, questions: Sequence[Question], seed: int, states: StoredStates
+) -> list[Ranks]:
+    """The same, texts' states being there. The batcher must not show the pairs that are asked for."""
+    key = evaluation_key(seed)
+
+    def vectors(node_type: NodeType, rows: Ints) -> Tensor:
+        if node_type in batcher.schema.text_rich:
             return center_vectors(model, batcher, node_type, rows, key, states)
+        with evaluating(model):
+            chosen = torch.from_numpy(rows.astype(np.int64)).to(model.device)
+            return model.textless_vectors(node_type, chosen).float().cpu()
 
-        in_batch: dict[str, Tensor] = {}
-        asked, queries, keys = [], [], []
-        for part, pairs in parts.items():
-            ranks = []
-            for block in _slices(len(pairs), size * max(1, PAIRS // size)):  # whole batches at a time
-                ends = vectors(relation.source, pairs[block, 0]), vectors(relation.target, pairs[block, 1])
-                ranks.append(in_batch_ranks(*ends, size, model.scores))
-                if (kept := FULL_RANKING_QUERIES - block.start) > 0:
-                    asked.append(pairs[block][:kept])
-                    queries.append(ends[0][:kept])
-                    keys.append(ends[1][:kept])
-            in_batch[part] = torch.cat(ranks)
-        candidates = _candidates(vectors, relation.target, schema.counts[relation.target])
-        found = full_ranks(
-            network, np.concatenate(asked), torch.cat(queries), torch.cat(keys), candidates, model.scores
-        )
-    counts = [min(len(pairs), FULL_RANKING_QUERIES) for pairs in parts.values()]
-    full = dict(zip(parts, torch.split(found, counts), strict=True))
-    return {part: Ranks(in_batch[part], full[part]) for part in parts}
+    return ranks_of(questions, vectors, batcher.visible.network, model.scores)
 
 
-def _candidates(
-    vectors: Callable[[NodeType, Ints], Tensor], node_type: NodeType, count: int
-) -> Iterator[tuple[int, Tensor]]:
-    """The vectors of all candidates, some at a time, each with the row of its first."""
-    with progress_bar("ranking all candidates", count) as bar:
-        for start in range(0, count, CANDIDATES):
-            stop = min(start + CANDIDATES, count)
-            yield start, vectors(node_type, np.arange(start, stop))
-            bar.advance(stop - start)
+def ranks_of(
+    questions: Sequence[Question],
+    vectors: VectorsOf,
+    network: Network,
+    scorer: Scorer,
+    known: Mapping[NodeType, Ints] | None = None,
+) -> list[Ranks]:
+    """The ranks of each question's keys. Of a type in ``known``, only those rows have vectors."""
+    found: dict[int, Ranks] = {}
+    for relation in dict.fromkeys(question.relation for question in questions):
+        chosen = [i for i, question in enumerate(questions) if question.relation == relation]
+        parts = [questions[i].pairs for i in chosen]
+        rows = (known or {}).get(relation.target)
+        rows = np.arange(network.schema.counts[relation.target]) if rows is None else rows
+        found |= zip(chosen, _ranks(relation, parts, vectors, network, scorer, rows), strict=True)
+    return [found[i] for i in range(len(questions))]
+
+
+def _ranks(
+    relation: Relation,
+    parts: list[Pairs],
+    vectors: VectorsOf,
+    network: Network,
+    scorer: Scorer,
+    rows: Ints,
+) -> list[Ranks]:
+    size = network.schema.test_batch_size
+    in_batch: list[Tensor] = []
+    asked, queries, keys = [], [], []
+    for pairs in parts:
+        ranks = []
+        for block in _slices(len(pairs), size * max(1, PAIRS // size)):  # whole batches at a time
+            ends = vectors(relation.source, pairs[block, 0]), vectors(relation.target, pairs[block, 1])
+            ranks.append(in_batch_ranks(*ends, size, scorer))
+            if (kept := FULL_RANKING_QUERIES - block.start) > 0:
+                asked.append(pairs[block][:kept])
+                queries.append(ends[0][:kept])
+                keys.append(ends[1][:kept])
+        in_batch.append(torch.cat(ranks))
+    both = torch.cat(queries), torch.cat(keys)
+    candidates = _candidates(vectors, relation.target, rows)
+    full = full_ranks(network, relation, np.concatenate(asked), *both, candidates, scorer, rows)
+    counts = [min(len(pairs), FULL_RANKING_QUERIES) for pairs in parts]
+    return [Ranks(*both, len(rows)) for both in zip(in_batch, torch.split(full, counts), strict=True)]
+
+
+def _candidates(vectors: VectorsOf, node_type: NodeType, rows: Ints) -> Iterator[tuple[int, Tensor]]:
+    """The vectors of all candidates, some at a time, each with the number of its first."""
+    with progress_bar(f"ranking all {node_type} nodes", len(rows)) as bar:
+        for part in _slices(len(rows), CANDIDATES):
+            yield part.start, vectors(node_type, rows[part])
+            bar.advance(len(rows[part]))
 
 
 def full_ranks(
     network: Network,
+    relation: Relation,
     pairs: Pairs,
     queries: Tensor,
     keys: Tensor,
     candidates: Iterator[tuple[int, Tensor]],
     scorer: Scorer,
+    rows: Ints | None = None,
 ) -> Tensor:
     """(P,) the rank of each key among all candidates but the query itself and the query's other true keys.
 
-    Ties count against the model. Candidates are met once, block by block.
+    Ties count against the model. Candidates are met once, block by block; they are all nodes of the type or
+    those of the ascending ``rows``.
     """
     blocks = _slices(len(pairs), QUERIES)
     own = torch.cat([_own_scores(queries[b], keys[b], scorer) for b in _slices(len(pairs), 256)])  # (P,)
     ranks = torch.ones(len(pairs), dtype=torch.int64)
-    query_of, excluded = _excluded(network, pairs)
+    query_of, excluded = _excluded(network, relation, pairs)
+    if rows is not None:
+        there = np.isin(excluded, rows)
+        query_of, excluded = query_of[there], np.searchsorted(rows, excluded[there])
     for start, vectors in candidates:
         a, b = np.searchsorted(excluded, [start, start + len(vectors)])
         row, column = torch.from_numpy(query_of[a:b]), torch.from_numpy(excluded[a:b] - start)
@@ -166,9 +227,8 @@ def _slices(count: int, size: int) -> list[slice]:
     return [slice(i, i + size) for i in range(0, count, size)]
 
 
-def _excluded(network: Network, pairs: Pairs) -> tuple[Ints, Ints]:
+def _excluded(network: Network, relation: Relation, pairs: Pairs) -> tuple[Ints, Ints]:
     """(query number, candidate row), sorted by candidate: what is not ranked against the query's key."""
-    relation = network.schema.predicted
     adjacency = network.adjacency(relation.source, relation.target)
     number = network.schema.edge_types.index(relation.forward)
     start, stop = adjacency.indptr[pairs[:, 0]], adjacency.indptr[pairs[:, 0] + 1]

@@ -29,7 +29,7 @@ class Optimizers:
             tokens.sparse = options.sparse_tokens
             sparse = {id(tokens.weight)} if options.sparse_tokens else set()
         backbone = [p for p in groups["backbone"] if id(p) not in sparse]
-        rates = ((backbone, options.learning_rate), (groups["new"], options.new_learning_rate))
+        rates = ((backbone, options.learning_rate), (groups["new"], options.new_rate))
         self.dense: Optimizer = AdamW(
             [
                 group

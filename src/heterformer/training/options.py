@@ -17,6 +17,10 @@ from heterformer.models.minilm import suited
 from heterformer.models.registry import ModelName
 from heterformer.network.split import SplitOptions
 
+# Of the dense parameters that a backbone lacks, found on the validation part of a citation network: the
+# identity start of an aggregation inside the layers has further to go than a convolution behind them.
+NESTED: tuple[ModelName, ...] = ("heterformer", "graph_formers", "graph_formers_plus")
+NESTED_LEARNING_RATE, CASCADED_LEARNING_RATE = 5e-4, 1e-4
 BUDGET = ("max_steps", "max_minutes", "epochs", "checkpoint_minutes", "tensorboard", "device")
 
 
@@ -139,8 +143,8 @@ class TrainingOptions:
     """Validate every so many steps instead of once an epoch."""
     learning_rate: float = 2e-5
     """Learning rate of the backbone."""
-    new_learning_rate: float = 1e-4
-    """Learning rate of the dense parameters that the backbone does not have."""
+    new_learning_rate: float | Literal["auto"] = "auto"
+    """Learning rate of dense parameters that the backbone does not have; 'auto' is what suits the model."""
     textless_learning_rate: float = 1e-3
     """Learning rate of the textless nodes' embeddings."""
     weight_decay: float = 1e-3
@@ -184,7 +188,14 @@ class TrainingOptions:
 
     def resolved(self) -> TrainingOptions:
         """With every 'auto' decided."""
-        return replace(self, model=self.model.resolved())
+        return replace(self, model=self.model.resolved(), new_learning_rate=self.new_rate)
+
+    @property
+    def new_rate(self) -> float:
+        """The learning rate of new dense parameters, 'auto' being decided."""
+        if self.new_learning_rate != "auto":
+            return self.new_learning_rate
+        return NESTED_LEARNING_RATE if self.model.model in NESTED else CASCADED_LEARNING_RATE
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -201,7 +212,7 @@ class TrainingOptions:
 def _check_above(options: TrainingOptions | WarmUpOptions, bounds: dict[str, int]) -> None:
     for name, bound in bounds.items():
         value = getattr(options, name)
-        if value is not None and value <= bound:
+        if value not in (None, "auto") and value <= bound:
             raise InputError(f"--{name.replace('_', '-')} is {value}, expected more than {bound}.")
 
 
@@ -209,6 +220,7 @@ def as_flags(options: TrainingOptions) -> list[str]:
     """The words of a command line that ask for these options, without those that suit the backbone anyway."""
     backbone = options.model.backbone
     usual, suits = _flags(TrainingOptions()), asdict(ModelOptions(backbone=backbone).resolved())
+    suits["new_learning_rate"] = replace(options, new_learning_rate="auto").new_rate
     given = {n: v for n, v in _flags(options).items() if v not in (usual[n], suits.get(n, usual[n]))}
     if backbone != usual["backbone"]:
         given["backbone"] = backbone

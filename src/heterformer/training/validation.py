@@ -6,7 +6,7 @@ from heterformer.batches.batcher import Batcher
 from heterformer.batches.pairs import evaluation_key
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.inference import center_vectors
-from heterformer.network.split import Pairs
+from heterformer.network.pairs import Pairs
 from heterformer.training.ranking import RankingMetrics, in_batch_ranks
 
 

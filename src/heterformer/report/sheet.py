@@ -1,0 +1,41 @@
+"""A table of figures, on a screen or in a page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rich.table import Table
+from rich.text import Text
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """Words in the first columns, figures in the others, and below them what they mean."""
+
+    title: str
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    note: str
+    words: int
+    """So many columns from the left hold words."""
+
+    def table(self) -> Table:
+        """For the terminal."""
+        table = Table(
+            title=Text(self.title), title_justify="left", caption=Text(self.note), caption_justify="left"
+        )
+        for number, heading in enumerate(self.headings):
+            table.add_column(Text(heading), justify="left" if number < self.words else "right")
+        for row in self.rows:
+            table.add_row(*map(Text, row))
+        return table
+
+    def markdown(self) -> str:
+        """For a page; without the title, which is the page's business."""
+        rules = ["---" if number < self.words else "---:" for number in range(len(self.headings))]
+        lines = [_line(self.headings), _line(rules), *map(_line, self.rows)]
+        return "\n".join([*lines, "", self.note])
+
+
+def _line(cells: tuple[str, ...] | list[str]) -> str:
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"

@@ -1,0 +1,33 @@
+"""Tables on screen and in a page."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from heterformer.report.sheet import Sheet
+
+SHEET = Sheet(
+    "figures", ("relation", "PREC"), (("cites", "0.5000"), ("a|b [bold]", "1.0000")), "of [1] pair", words=1
+)
+
+
+def test_markdown_has_every_cell_and_keeps_bars_apart() -> None:
+    assert SHEET.markdown().splitlines() == [
+        "| relation | PREC |",
+        "| --- | ---: |",
+        "| cites | 0.5000 |",
+        "| a\\|b [bold] | 1.0000 |",
+        "",
+        "of [1] pair",
+    ]
+
+
+def test_the_screen_shows_words_as_they_are() -> None:
+    output = io.StringIO()
+    Console(file=output, width=60).print(SHEET.table())
+    shown = output.getvalue()
+    assert shown.splitlines()[0].strip() == "figures"
+    assert "a|b [bold]" in shown
+    assert "of [1] pair" in shown
