@@ -25,6 +25,7 @@ from heterformer.network.split import PARTS, SplitOptions, make_split
 from heterformer.network.store import Network
 from heterformer.progress import console, messages
 from heterformer.report import network_tables
+from heterformer.tasks.projection import MapOptions
 from heterformer.tasks.search_options import SearchOptions, with_neighbor_flags
 from heterformer.tasks.variants import Choice
 from heterformer.training.options import TrainingOptions, with_config
@@ -261,6 +262,26 @@ def plot(path: Annotated[Path, Positional, arg(metavar="PATH")]) -> None:
         console.print(Text(str(file)), soft_wrap=True)
 
 
+def map_nodes(
+    run: RunFolder, options: Annotated[MapOptions, arg(name="")], vectors: Path | None = None
+) -> None:
+    """Draw a map of a run's nodes by their vectors: RUN/figures/map.png, and map.html to explore it.
+
+    Colours tell labels or, without labels, node types. The page opens in any browser, also offline: point at
+    nodes, search them by name or id, zoom, and hide classes.
+
+    Args:
+        run: A folder that 'heterformer train' wrote.
+        options: Which nodes to show, and how to lay them out.
+        vectors: Take these vectors ('heterformer embed' wrote them) instead of the run's own.
+    """
+    _quiet_transformers()
+    from heterformer.report.draw_map import draw_run_map
+
+    for file in draw_run_map(run, options, vectors):
+        console.print(Text(str(file)), soft_wrap=True)
+
+
 COMMANDS: dict[str, Callable[..., Any]] = {
     "build": build,
     "describe": describe,
@@ -270,6 +291,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "search": search,
     "compare": compare,
     "plot": plot,
+    "map": map_nodes,
     "split": split,
     "synth": synth,
 }

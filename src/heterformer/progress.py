@@ -10,6 +10,7 @@ from rich.progress import (
     BarColumn,
     Progress,
     ProgressColumn,
+    SpinnerColumn,
     Task,
     TaskProgressColumn,
     TextColumn,
@@ -76,3 +77,15 @@ def progress_bar(description: str, total: float, unit: str = "") -> Iterator[Bar
         bar = Bar(progress, total)
         bar.describe(description)
         yield bar
+
+
+@contextmanager
+def waiting(description: str) -> Iterator[None]:
+    """A line on standard error while something runs that cannot tell how far it is; it vanishes when done."""
+    if not messages.is_terminal:
+        yield
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    with Progress(*columns, console=messages, transient=True) as progress:
+        progress.add_task(description, total=None)
+        yield

@@ -1,0 +1,41 @@
+"""The map of a network's nodes as files: a picture for a paper and a page to explore."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from heterformer.network.schema import NodeType
+from heterformer.network.store import Network
+from heterformer.progress import waiting
+from heterformer.report.map_figure import draw_map_figure
+from heterformer.report.map_page import write_map_page
+from heterformer.tasks.node_map import Selection, map_of
+from heterformer.tasks.projection import MapOptions
+from heterformer.tasks.search_store import SearchStore
+from heterformer.training.run import Run
+
+
+def draw_map(
+    network: Network,
+    vectors: Mapping[NodeType, NDArray[Any]],
+    out: Path,
+    options: MapOptions | None = None,
+) -> list[Path]:
+    """Write ``map.png`` and ``map.html`` into ``out``; vectors by type, rows in the network's order."""
+    with waiting("laying out the map"):
+        found = map_of(network, vectors, options)
+        return [draw_map_figure(found, out / "map.png"), write_map_page(found, out / "map.html")]
+
+
+def draw_run_map(path: Path, options: MapOptions, vectors: Path | None = None) -> list[Path]:
+    """The map of a run's network, by the vectors that searching keeps or by those in a file."""
+    run = Run(path)
+    network = run.network()
+    Selection.of(network, network.schema.node_types, options)  # a mistake shows before vectors are made
+    store = SearchStore.open(run, network, vectors)
+    shown = Selection.of(network, store.types, options).types
+    return draw_map(network, {t: store.matrix(t) for t in shown}, path / "figures", options)

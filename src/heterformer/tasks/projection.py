@@ -1,0 +1,134 @@
+"""From vectors to a plane, by t-SNE as in the paper's figure, and what a user can choose about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heterformer.errors import InputError
+
+Floats = NDArray[np.float32]
+MOST_CLASSES = 8  # colours that everybody can tell apart
+FLAT = 3  # so many points lie in a plane as they are
+START = 1e-4  # deviation of the first coordinate at the start, as t-SNE's authors recommend
+APART = 1e-6  # of the start's noise, which draws equal vectors apart
+CLOSEST = 5  # nodes that decide where one of another type stands
+BLOCK = 1024  # of those at once
+NEIGHBORS = 3  # times the perplexity: the neighbours of a point that t-SNE looks at
+
+
+@dataclass(frozen=True)
+class MapOptions:
+    """Which nodes to show, and how to lay them out."""
+
+    types: tuple[str, ...] = ()
+    """Show nodes of these types; unless given, of text-rich types with labels or, without labels, of all."""
+    classes: tuple[str, ...] = ()
+    """Show only nodes with these labels, eight at most; unless given, all, and frequent labels in colour."""
+    max_nodes: int = 5000
+    """Show a random sample of so many nodes, as many of each type as far as there are."""
+    perplexity: float = 30.0
+    """How many neighbours a node should stay close to; less if there are few nodes."""
+    seed: int = 0
+    """Seed of the sample and of the layout."""
+
+    def __post_init__(self) -> None:
+        if len(set(self.classes)) > MOST_CLASSES:
+            found = len(set(self.classes))
+            raise InputError(f"--classes names {found} labels, of which {MOST_CLASSES} can be told apart.")
+        if self.max_nodes < 1:
+            raise InputError(f"--max-nodes is {self.max_nodes}, expected at least 1.")
+        if not 1 <= self.perplexity < np.inf:
+            raise InputError(f"--perplexity is {self.perplexity}, expected at least 1.")
+        if self.seed < 0:
+            raise InputError(f"--seed is {self.seed}, expected 0 or more.")
+
+
+def project(vectors: NDArray[Any], options: MapOptions | None = None) -> Floats:
+    """(n, d) to (n, 2): nodes whose vectors point the same way lie together.
+
+    Of vectors only directions count: a popular node's is longer, and lengths would pull it from its topic.
+    The same vectors and seed give the same points, on any number of cores.
+    """
+    options = options or MapOptions()
+    row = first_not_finite(vectors)
+    if row is not None:
+        raise InputError(f"vector {row} holds a number that is not finite (NaN or infinite).")
+    directions = _directions(vectors)  # (n, d)
+    plane = _principal(directions)  # (n, 2)
+    count = len(plane)
+    if count <= FLAT:
+        return plane
+
+    from sklearn.manifold import TSNE
+    from threadpoolctl import threadpool_limits
+
+    noise = np.random.default_rng(options.seed).normal(0, APART, plane.shape)  # (n, 2)
+    start = START * plane / (plane[:, 0].std() or 1.0) + noise
+    perplexity = min(options.perplexity, max(1.0, (count - 1) / NEIGHBORS))
+    tsne = TSNE(perplexity=perplexity, init=start.astype(np.float32), random_state=0)
+    # Several threads add up in any order, and t-SNE makes a rounding error a different picture.
+    with threadpool_limits(limits=1):
+        found: Floats = tsne.fit_transform(directions)
+    return found
+
+
+def place_among(
+    vectors: NDArray[Any], others: NDArray[Any], places: Floats, options: MapOptions | None = None
+) -> Floats:
+    """(m, 2): each at the most central of the ``CLOSEST`` others by direction, which are (n, d) at (n, 2).
+
+    For nodes of another type: inner products between types rank well but are smaller than those within, so
+    that t-SNE of all together would only tell the types apart.
+    """
+    options = options or MapOptions()
+    directions, known = _directions(vectors), _directions(others)
+    count = min(CLOSEST, len(known))
+    found = np.empty((len(directions), 2), dtype=np.float32)
+    for start in range(0, len(directions), BLOCK):
+        part = slice(start, start + BLOCK)
+        similar = directions[part] @ known.T  # (b, n)
+        closest = np.argsort(-similar, axis=1, kind="stable")[:, :count]  # (b, k)
+        spots = places[closest]  # (b, k, 2)
+        apart = np.linalg.norm(spots[:, :, None] - spots[:, None], axis=-1).sum(2)  # (b, k)
+        found[part] = spots[np.arange(len(spots)), apart.argmin(1)]
+    # Beside the other node and not upon it.
+    noise = np.random.default_rng(options.seed).normal(size=found.shape)
+    return (found + _spacing(places) / 2 * noise).astype(np.float32)
+
+
+def _spacing(places: Floats) -> float:
+    """How far a point is from the next one, typically."""
+    if len(places) < 2:
+        return 1.0
+    from sklearn.neighbors import KDTree
+
+    distances, _ = KDTree(places).query(places, k=2)  # (n, 2), the first to itself
+    return float(np.median(distances[:, 1])) or 1.0
+
+
+def first_not_finite(vectors: NDArray[Any]) -> int | None:
+    """The first row with a number that is NaN or infinite."""
+    bad = ~np.isfinite(vectors).all(axis=1)  # (n,)
+    return int(bad.argmax()) if bad.any() else None
+
+
+def _directions(vectors: NDArray[Any]) -> Floats:
+    """(n, d), of length one; a zero vector stays."""
+    values = vectors.astype(np.float64)
+    lengths = np.linalg.norm(values, axis=1, keepdims=True)  # (n, 1)
+    return (values / np.where(lengths > 0, lengths, 1)).astype(np.float32)
+
+
+def _principal(values: Floats) -> Floats:
+    """(n, 2): the first two principal components, each with its largest weight positive."""
+    centered = values - values.mean(0)
+    _, axes = np.linalg.eigh(centered.T @ centered)  # (d, d), the last column is the first component
+    axes = axes[:, ::-1][:, :2]  # (d, 2), or (1, 1)
+    axes = axes * np.sign(np.take_along_axis(axes, np.abs(axes).argmax(0)[None], 0))
+    plane = np.zeros((len(values), 2), dtype=np.float32)
+    plane[:, : axes.shape[1]] = centered @ axes
+    return plane
