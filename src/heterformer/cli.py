@@ -17,7 +17,6 @@ from heterformer import __version__
 from heterformer.datasets.synthetic import SyntheticOptions, write_synthetic
 from heterformer.embedding.options import EmbedOptions
 from heterformer.errors import InputError
-from heterformer.files import write_text
 from heterformer.network.build import build_network
 from heterformer.network.describe import describe as describe_network
 from heterformer.network.spec import NetworkSpec
@@ -25,6 +24,7 @@ from heterformer.network.split import PARTS, SplitOptions, make_split
 from heterformer.network.store import Network
 from heterformer.progress import console, messages
 from heterformer.report import network_tables
+from heterformer.tasks.evaluation_options import EvaluateOptions
 from heterformer.tasks.projection import MapOptions
 from heterformer.tasks.search_options import SearchOptions, with_neighbor_flags
 from heterformer.tasks.variants import Choice
@@ -109,32 +109,44 @@ def train(
 
 
 def evaluate(
-    run: RunFolder,
-    parts: tuple[Literal["validation", "test"], ...] = ("validation", "test"),
-    json: bool = False,
+    path: Annotated[Path, Positional, arg(metavar="RUN")],
+    options: Annotated[EvaluateOptions, arg(name="")],
+    vectors: Path | None = None,
+    out: Path | None = None,
 ) -> None:
-    """Link prediction of a run's held-out pairs: the paper's in-batch form and the full ranking.
+    """What vectors are worth: link prediction, classification, clustering and a map, as far as labels allow.
+
+    Writes report.md, report.json and figures into the run. Vectors of any other method, a Parquet table of
+    id, type and vector, are evaluated on a network in the same way:
+
+        heterformer evaluate NET --vectors FILE
 
     Args:
-        run: A folder that 'heterformer train' wrote.
-        parts: Which pairs to rank.
-        json: Print JSON instead of a table.
+        path: A folder that 'heterformer train' wrote; with --vectors, one that 'heterformer build' wrote.
+        options: What to do.
+        vectors: Evaluate these vectors instead of a run.
+        out: With --vectors, the folder for the report; FILE.report unless given.
     """
     _quiet_transformers()
-    from heterformer.report.link_prediction_table import as_json, link_prediction_table
-    from heterformer.tasks.evaluate import link_prediction_of, open_run
+    from heterformer.report.evaluating import report_on_run, report_on_vectors
+    from heterformer.report.evaluation_report import PAGE, as_json, sheets
 
-    if not parts:
-        raise InputError("--parts names no part, expected validation, test or both.")
-    opened = open_run(run)
-    results = link_prediction_of(opened, parts)
-    text = dumps(as_json(results), indent=1)
-    write_text(run / "link_prediction.json", text)
-    if json:
-        print(text)
+    if vectors is None:
+        if out is not None:
+            raise InputError("--out goes with --vectors; a run's report is written into the run.")
+        place = path
+        found, about = report_on_run(path, options)
     else:
-        title = f"link prediction on {opened.network.name}"
-        console.print(link_prediction_table({run.name: results}, title).table())
+        place = out or vectors.with_name(f"{vectors.name}.report")
+        found, about = report_on_vectors(vectors, path, place, options)
+    if options.json:
+        print(dumps(as_json(found, about), indent=1, ensure_ascii=False))
+        return
+    for sheet in sheets(found):
+        console.print(sheet.table())
+    for note in found.notes:
+        console.print(Text(note))
+    console.print(Text(f"Wrote {place / PAGE}."), soft_wrap=True)
 
 
 def embed(

@@ -10,6 +10,7 @@ import pytest
 
 from heterformer.cli import main
 from heterformer.models import Heterformer
+from heterformer.report.sheet import short
 from heterformer.training.run import Run
 from tests.learning import WORDS, save_reader, tiny_network, tiny_reader
 from tests.networks import new_tokenizer
@@ -72,19 +73,20 @@ def test_train_says_what_comes_next(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 def test_evaluate_prints_a_table_and_keeps_the_figures(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    main(["evaluate", str(run)])
+    main(["evaluate", str(run), "--tasks", "link_prediction"])
     shown = capsys.readouterr().out
-    figures = json.loads((run / "link_prediction.json").read_text())
+    figures = json.loads((run / "report.json").read_text())["link_prediction"]
     assert list(figures["cites"]) == ["validation", "test"]
     assert "link prediction on synthetic" in shown
-    assert f"{figures['cites']['test']['full']['mrr']:.4f}" in shown
-    assert f"{figures['cites']['validation']['in_batch']['ndcg']:.4f}" in shown
+    assert short(figures["cites"]["test"]["full"]["mrr"]) in shown
+    assert short(figures["cites"]["validation"]["in_batch"]["ndcg"]) in shown
 
 
 def test_evaluate_prints_json(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    main(["evaluate", str(run), "--parts", "test", "--json"])
-    figures = json.loads(capsys.readouterr().out)
-    assert figures == json.loads((run / "link_prediction.json").read_text())
+    main(["evaluate", str(run), "--tasks", "link_prediction", "--parts", "test", "--json"])
+    values = json.loads(capsys.readouterr().out)
+    assert values == json.loads((run / "report.json").read_text())
+    figures = values["link_prediction"]
     assert list(figures["cites"]) == ["test"]
     assert set(figures["cites"]["test"]["in_batch"]) == {"prec", "mrr", "ndcg"}
     assert set(figures["cites"]["test"]["full"]["hits"]) == {"1", "10", "100"}

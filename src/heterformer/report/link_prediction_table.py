@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from heterformer.report.sheet import Sheet
+from heterformer.report.sheet import Sheet, short
 from heterformer.tasks.link_prediction import LinkPrediction
 
 FIGURES = ("PREC", "MRR", "NDCG", "full MRR", "Hits@1", "@10", "@100")
@@ -24,7 +24,7 @@ def link_prediction_table(rows: Mapping[str, Sequence[LinkPrediction]], title: s
 def relations_table(results: Sequence[LinkPrediction], seen: Collection[str], title: str) -> Sheet:
     """One row per relation and part of a single model's; ``seen`` relations are marked."""
     lines = [
-        (one.relation + SEEN * (one.relation in seen), one.part, f"{one.full.candidates:,}", *_figures(one))
+        (SEEN * (one.relation in seen) + one.relation, one.part, f"{one.full.candidates:,}", *_figures(one))
         for one in results
     ]
     note = _note(results[0], "among so many candidates, other true keys left out")
@@ -35,7 +35,7 @@ def relations_table(results: Sequence[LinkPrediction], seen: Collection[str], ti
 
 def _figures(result: LinkPrediction) -> tuple[str, ...]:
     found = (*asdict(result.in_batch).values(), result.full.mrr, *result.full.hits.values())
-    return tuple(f"{figure:.4f}" for figure in found)
+    return tuple(map(short, found))
 
 
 def _note(some: LinkPrediction, among: str) -> str:

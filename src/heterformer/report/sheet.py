@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rich import box
+from rich.console import JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
@@ -22,10 +24,18 @@ class Sheet:
     def table(self) -> Table:
         """For the terminal."""
         table = Table(
-            title=Text(self.title), title_justify="left", caption=Text(self.note), caption_justify="left"
+            title=Text(self.title, "bold"),
+            title_justify="left",
+            caption=Text(self.note),
+            caption_justify="left",
+            box=box.SIMPLE_HEAD,
+            padding=0,  # so that ten columns fit into eighty characters
+            pad_edge=False,
         )
         for number, heading in enumerate(self.headings):
-            table.add_column(Text(heading), justify="left" if number < self.words else "right")
+            words = number < self.words
+            justify: JustifyMethod = "left" if words else "right"
+            table.add_column(Text(heading), justify=justify, no_wrap=not words, overflow="fold")
         for row in self.rows:
             table.add_row(*map(Text, row))
         return table
@@ -35,6 +45,11 @@ class Sheet:
         rules = ["---" if number < self.words else "---:" for number in range(len(self.headings))]
         lines = [_line(self.headings), _line(rules), *map(_line, self.rows)]
         return "\n".join([*lines, "", self.note])
+
+
+def short(figure: float) -> str:
+    """Four digits behind the point, and nothing before it but a one."""
+    return f"{figure:.4f}".removeprefix("0")
 
 
 def _line(cells: tuple[str, ...] | list[str]) -> str:

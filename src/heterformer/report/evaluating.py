@@ -1,0 +1,52 @@
+"""``heterformer evaluate``: do all tasks, then leave a page, its figures and its values behind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from heterformer.errors import InputError
+from heterformer.network.store import Network
+from heterformer.report.draw_map import draw_map
+from heterformer.report.evaluation_report import about_run, about_vectors, write_report
+from heterformer.report.run_figures import draw_run
+from heterformer.tasks.evaluate import open_run
+from heterformer.tasks.evaluation import Evaluation, evaluate_run, evaluate_vectors
+from heterformer.tasks.evaluation_options import EvaluateOptions
+from heterformer.tasks.node_vectors import Vectorized, given_vectors
+
+Reported = tuple[Evaluation, dict[str, Any]]
+
+
+def report_on_run(path: Path, options: EvaluateOptions) -> Reported:
+    """Evaluate a run; the page is RUN/report.md."""
+    opened = open_run(path)
+    found, vectors = evaluate_run(opened, options)
+    figures = draw_run(opened.run, path / "figures") + _map(found, vectors, path, options)
+    about = about_run(opened)
+    write_report(found, about, path, figures)
+    return found, about
+
+
+def report_on_vectors(file: Path, folder: Path, out: Path, options: EvaluateOptions) -> Reported:
+    """Evaluate vectors from elsewhere; the page is OUT/report.md."""
+    network = Network.open(folder)
+    vectors = given_vectors(file, network)
+    if out.exists() and not out.is_dir():
+        raise InputError(f"{out}: is a file, expected a folder for the report.")
+    found = evaluate_vectors(network, vectors, options)
+    out.mkdir(parents=True, exist_ok=True)
+    about = about_vectors(file, network)
+    write_report(found, about, out, _map(found, vectors, out, options))
+    return found, about
+
+
+def _map(found: Evaluation, vectors: Vectorized, out: Path, options: EvaluateOptions) -> list[Path]:
+    """The map of all types whose every node has a vector."""
+    if not options.wants("map"):
+        return []
+    counts = found.network.schema.counts
+    whole = {t: one.matrix for t, one in vectors.items() if len(one.rows) == counts[t]}
+    if missing := [t for t in vectors if t not in whole]:
+        found.notes.append(f"The map leaves out {', '.join(missing)}: not every node has a vector.")
+    return draw_map(found.network, whole, out / "figures", options.map) if whole else []

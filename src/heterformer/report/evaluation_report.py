@@ -1,0 +1,105 @@
+"""An evaluation as one page that can be handed to a colleague, as JSON, and on screen."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from heterformer.files import write_text
+from heterformer.models.registry import DISPLAY_NAMES
+from heterformer.network.store import Network
+from heterformer.report.label_tables import classification_table, clustering_table
+from heterformer.report.link_prediction_table import as_json as links_as_json
+from heterformer.report.link_prediction_table import relations_table
+from heterformer.report.sheet import Sheet
+from heterformer.tasks.evaluate import OpenRun
+from heterformer.tasks.evaluation import Evaluation
+from heterformer.training.options import as_flags
+
+PAGE, VALUES = "report.md", "report.json"
+FIGURES = {"map.png": "Map", "training.png": "Training"}  # file to heading, in the page's order
+
+
+def sheets(found: Evaluation) -> list[Sheet]:
+    """What the terminal shows."""
+    on, tables = f"on {found.network.name}", []
+    if found.link_prediction:
+        tables.append(relations_table(found.link_prediction, found.seen, f"link prediction {on}"))
+    if found.classification:
+        tables.append(classification_table(found.classification, f"node classification {on}"))
+    if found.clustering:
+        tables.append(clustering_table(found.clustering, f"node clustering {on}"))
+    return tables
+
+
+def as_json(found: Evaluation, about: Mapping[str, Any]) -> dict[str, Any]:
+    """Every figure, each repeat's included."""
+    return {
+        **about,
+        "network": found.network.name,
+        "link_prediction": links_as_json(found.link_prediction),
+        "seen_in_training": list(found.seen),
+        "classification": [asdict(one) for one in found.classification],
+        "clustering": [asdict(one) for one in found.clustering],
+        "notes": found.notes,
+    }
+
+
+def about_run(opened: OpenRun) -> dict[str, Any]:
+    """What the page says of a run before any figure."""
+    options, (position, early) = opened.run.options(), opened.run.progress()
+    command = ["heterformer", "train", str(opened.network.path), str(opened.run.path), *as_flags(options)]
+    return {
+        "title": f"{DISPLAY_NAMES[options.model.model]} on {opened.network.name}",
+        "backbone": options.model.backbone,
+        "steps": position.step,
+        "best_step": early.best_step,
+        "seed": options.seed,
+        "command": shlex.join(command),
+    }
+
+
+def about_vectors(path: Path, network: Network) -> dict[str, Any]:
+    """The same of vectors from elsewhere."""
+    return {"title": f"{path.name} on {network.name}", "vectors": str(path)}
+
+
+def write_report(found: Evaluation, about: Mapping[str, Any], out: Path, figures: Sequence[Path]) -> None:
+    """``report.md`` and ``report.json`` in the folder ``out``."""
+    write_text(out / VALUES, json.dumps(as_json(found, about), indent=1, ensure_ascii=False))
+    write_text(out / PAGE, as_markdown(found, about, out, figures))
+
+
+def as_markdown(found: Evaluation, about: Mapping[str, Any], out: Path, figures: Sequence[Path]) -> str:
+    """The page."""
+    schema = found.network.schema
+    counts = ", ".join(
+        f"{schema.counts[t]:,} {t} nodes{' with text' if t in schema.text_rich else ''}"
+        for t in schema.node_types
+    )
+    parts = [f"# {about['title']}", f"The network: {counts}; predicted relation: {schema.predict}."]
+    if "command" in about:
+        trained = (
+            f"Backbone {about['backbone']}, {about['steps']:,} steps, the best after {about['best_step']:,}"
+        )
+        parts += [f"{trained}, seed {about['seed']}:", f"```\n{about['command']}\n```"]
+    else:
+        warning = "Nobody knows which pairs were seen when they were made: link prediction may flatter them"
+        parts.append(f"Vectors from `{about['vectors']}`. {warning}.")
+    for sheet in sheets(found):
+        heading = sheet.title.removesuffix(f" on {found.network.name}").capitalize()
+        parts += [f"## {heading}", sheet.markdown() + "."]
+    drawn = {path.name: path.relative_to(out).as_posix() for path in figures}
+    for name, heading in FIGURES.items():
+        if name in drawn:
+            parts += [f"## {heading}", f"![{heading}]({drawn[name]})"]
+    if "map.html" in drawn:
+        place = next(i for i, part in enumerate(parts) if part.startswith("![Map]"))
+        parts.insert(place + 1, f"[The same to explore, with names and search]({drawn['map.html']}).")
+    if found.notes:
+        parts += ["## Notes", "\n".join(f"- {note}" for note in found.notes)]
+    return "\n\n".join(parts) + "\n"

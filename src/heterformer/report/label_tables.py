@@ -1,0 +1,47 @@
+"""Classification and clustering as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from heterformer.report.sheet import Sheet, short
+from heterformer.tasks.classification import CLASSIFIERS
+from heterformer.tasks.evaluation import Classified, Clustered
+from heterformer.tasks.repeated import Repeated
+
+NAMES = {"mlp": "MLP", "logistic_regression": "log. regression", "majority": "majority class"}
+
+
+def classification_table(results: Sequence[Classified], title: str) -> Sheet:
+    """A row for each type, setting and classifier: micro and macro F1."""
+    rows = []
+    for one in results:
+        found = one.result
+        for name in CLASSIFIERS:
+            scores = found.scores[name]
+            about = (one.node_type, one.setting, NAMES[name], f"{found.nodes:,}", f"{len(found.classes)}")
+            rows.append((*about, _cell(scores.micro), _cell(scores.macro)))
+    headings = ("nodes", "setting", "classifier", "labelled", "classes", "micro F1", "macro F1")
+    repeats = len(results[0].result.parts)
+    note = f"on the test part of {repeats} divisions 7:1:2 of fixed vectors, ± standard deviation"
+    return Sheet(title, headings, tuple(rows), note, words=3)
+
+
+def clustering_table(results: Sequence[Clustered], title: str) -> Sheet:
+    """A row for each type: NMI and ARI of k-means."""
+    rows = [
+        (one.node_type, f"{one.result.nodes:,}", f"{len(one.result.classes)}", *map(_cell, _both(one)))
+        for one in results
+    ]
+    runs = len(results[0].result.nmi.values)
+    note = f"k-means, as many clusters as classes, {runs} starts, ± standard deviation; nodes with one class"
+    return Sheet(title, ("nodes", "clustered", "classes", "NMI", "ARI"), tuple(rows), note, words=1)
+
+
+def _both(one: Clustered) -> tuple[Repeated, Repeated]:
+    return one.result.nmi, one.result.ari
+
+
+def _cell(figure: Repeated) -> str:
+    spread = "" if figure.deviation is None else f" ±{short(figure.deviation)}"
+    return f"{short(figure.mean)}{spread}"

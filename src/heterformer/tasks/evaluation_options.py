@@ -1,0 +1,45 @@
+"""What ``heterformer evaluate`` is asked to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+from tyro.conf import arg
+
+from heterformer.errors import InputError
+from heterformer.tasks.classification import ClassificationOptions
+from heterformer.tasks.clustering import ClusteringOptions
+from heterformer.tasks.labels import LabelOptions
+from heterformer.tasks.projection import MapOptions
+
+Task = Literal["link_prediction", "classification", "clustering", "map"]
+TASKS: tuple[Task, ...] = ("link_prediction", "classification", "clustering", "map")
+
+
+@dataclass(frozen=True)
+class EvaluateOptions:
+    """Which tasks, on which labels, and how."""
+
+    tasks: tuple[Task, ...] = ()
+    """What to do; unless given, everything that the network's labels allow."""
+    parts: tuple[Literal["validation", "test"], ...] = ("validation", "test")
+    """Which pairs of the predicted relation to rank."""
+    similarity: Literal["inner", "cosine"] = "inner"
+    """How --vectors are compared in link prediction; a run's are compared as they were trained."""
+    labels: LabelOptions = field(default_factory=LabelOptions)
+    """Which labels count as classes."""
+    classification: ClassificationOptions = field(default_factory=ClassificationOptions)
+    """The classifier."""
+    clustering: ClusteringOptions = field(default_factory=ClusteringOptions)
+    """The clustering."""
+    map: MapOptions = field(default_factory=MapOptions)
+    """The map."""
+    json: Annotated[bool, arg(help="Print JSON instead of tables.")] = False
+
+    def __post_init__(self) -> None:
+        if not self.parts:
+            raise InputError("--parts names no part, expected validation, test or both.")
+
+    def wants(self, task: Task) -> bool:
+        return not self.tasks or task in self.tasks

@@ -1,0 +1,84 @@
+"""The page of an evaluation."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from heterformer.cli import main
+from heterformer.embedding.embed import embed_run
+from heterformer.report.sheet import short
+from tests.learning import tiny_network
+from tests.training.test_commands import Failed, train
+
+QUICK = ("--classification.repeats", "1", "--classification.max-epochs", "2", "--clustering.runs", "1")
+MAP = ("--map.max-nodes", "60")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("runs") / "my run"
+    train(path)
+    return path
+
+
+@pytest.fixture
+def failed(capsys: pytest.CaptureFixture[str]) -> Failed:
+    return Failed(capsys)
+
+
+def test_a_run_gets_a_page_with_all_tasks(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["evaluate", str(run), *QUICK, *MAP])
+    shown = capsys.readouterr().out
+    page, values = (run / "report.md").read_text(), json.loads((run / "report.json").read_text())
+    assert page.startswith("# Heterformer on synthetic\n")
+    assert "heterformer train" in page
+    for heading in ("Link prediction", "Node classification", "Node clustering", "Map", "Training"):
+        assert f"\n## {heading}\n" in page
+    for name in ("map.png", "map.html", "training.png"):
+        assert f"(figures/{name})" in page
+        assert (run / "figures" / name).is_file()
+    figure = short(values["link_prediction"]["cites"]["test"]["full"]["mrr"])
+    assert figure in page
+    assert figure in shown
+    told = values["classification"][0]["result"]["scores"]["mlp"]["micro"]["mean"]
+    assert short(told) in page
+    assert short(values["clustering"][0]["result"]["nmi"]["mean"]) in page
+    assert "†written_by" in page
+    assert values["seen_in_training"] == ["written_by", "published_in"]
+    assert str(run / "report.md") in shown.replace("\n", "")
+
+
+def test_tasks_can_be_chosen_and_printed_as_json(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["evaluate", str(run), "--tasks", "link_prediction", "--parts", "test", "--json"])
+    values = json.loads(capsys.readouterr().out)
+    assert values == json.loads((run / "report.json").read_text())
+    assert list(values["link_prediction"]["cites"]) == ["test"]
+    assert values["classification"] == values["clustering"] == []
+    assert "## Map" not in (run / "report.md").read_text()
+
+
+def test_vectors_of_any_method_get_the_same_page(run: Path, tmp_path: Path) -> None:
+    file = tmp_path / "own.parquet"
+    embed_run(run, file)
+    main(["evaluate", str(tiny_network().path), "--vectors", str(file), *QUICK, *MAP])
+    page = (tmp_path / "own.parquet.report" / "report.md").read_text()
+    assert page.startswith("# own.parquet on synthetic\n")
+    assert "link prediction may flatter them" in page
+    assert (tmp_path / "own.parquet.report" / "figures" / "map.html").is_file()
+    flags = ["--vectors", str(file), "--out", str(tmp_path / "page"), "--tasks", "clustering", "--json"]
+    main(["evaluate", *flags, str(tiny_network().path)])
+    assert "## Node clustering" in (tmp_path / "page" / "report.md").read_text()
+
+
+def test_mistakes_are_one_sentence(run: Path, tmp_path: Path, failed: Failed) -> None:
+    said = failed(main, ["evaluate", str(run), "--out", str(tmp_path)])
+    assert said == "--out goes with --vectors; a run's report is written into the run."
+    (tmp_path / "file").write_text("x")
+    said = failed(main, ["evaluate", str(tiny_network().path), "--vectors", str(tmp_path / "file")])
+    assert "holds no vectors" in said
+    assert not (tmp_path / "file.report").exists()
+    said = failed(main, ["evaluate", str(run), "--parts"])
+    assert said == "--parts names no part, expected validation, test or both."
