@@ -34,12 +34,13 @@ STYLE = {
     "ytick.major.size": 2.5,
     "lines.linewidth": 1.4,
     "lines.markersize": 3.5,
+    "text.parse_math": False,  # a name may hold a dollar
 }
 
 
 @contextmanager
-def figure(path: Path, height: float, columns: int = 1) -> Iterator[tuple[Any, list[Any]]]:
-    """A figure with its axes side by side; it is written as PNG when the block ends."""
+def canvas(path: Path, height: float) -> Iterator[Any]:
+    """A figure without axes yet; it is written as PNG when the block ends."""
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -47,11 +48,18 @@ def figure(path: Path, height: float, columns: int = 1) -> Iterator[tuple[Any, l
     with matplotlib.rc_context(STYLE):
         drawing = Figure(figsize=(COLUMN, height), dpi=DPI, layout="constrained")
         FigureCanvasAgg(drawing)
-        axes = drawing.subplots(1, columns, squeeze=False)
-        yield drawing, list(axes[0])
+        yield drawing
         path.parent.mkdir(parents=True, exist_ok=True)
         with replace_file(path) as partial:
             drawing.savefig(partial, format="png")
+
+
+@contextmanager
+def figure(path: Path, height: float, columns: int = 1) -> Iterator[tuple[Any, list[Any]]]:
+    """A figure with its axes side by side; it is written as PNG when the block ends."""
+    with canvas(path, height) as drawing:
+        axes = drawing.subplots(1, columns, squeeze=False)
+        yield drawing, list(axes[0])
 
 
 def colors_of(names: Sequence[str]) -> dict[str, str]:
