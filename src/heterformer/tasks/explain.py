@@ -8,10 +8,11 @@ its text-rich neighbours' vectors are closest to its own, under any model that h
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -136,7 +137,7 @@ class Explainer:
             raise InputError(f"{self.run.path}: its model {told}; expected a run of Heterformer.")
 
     @cached_property
-    def _tokenizer(self) -> AutoTokenizer:
+    def _tokenizer(self) -> Any:
         return AutoTokenizer.from_pretrained(self.run.path)
 
     @cached_property
@@ -164,7 +165,7 @@ class Explainer:
             warm_up=self.run.options().warm_up.warm_up,
             node=Named.of(self.network, node),
             queries=queries,
-            tokens=tuple(self._tokenizer.convert_ids_to_tokens(tokens)),
+            tokens=words(self._tokenizer, tokens),
             layers=tuple(_layer(number, layer, queries) for number, layer in enumerate(found.layers, 1)),
             virtual_tokens=tuple(self._virtual(node, kind, found, batch) for kind in found.layers[-1].alpha),
         )
@@ -197,7 +198,7 @@ class Explainer:
     def _edges(self, node: Node, types: tuple[str, ...]) -> int:
         """The edges of a node to nodes of some types, as far as its neighbours are sampled from them."""
         batcher, row = self._embedding.batcher, np.array([node.row])
-        near = [t for t in self.schema.neighbor_types_of(node.node_type) if t in types and batcher.fan_out[t]]
+        near = [t for t in self.schema.neighbor_types_of(node.node_type) if t in types and batcher.fan_out.get(t)]
         return sum(int(batcher.visible.adjacency(node.node_type, t).counts(row)[0]) for t in near)
 
     def _textless(self, node: Node) -> TextlessExplanation:
@@ -225,6 +226,13 @@ def _layer(number: int, layer: LayerAttention, queries: Queries) -> Layer:
     attention = layer.attention(queries).tolist()  # (V + n,)
     virtual, tokens = attention[: len(layer.alpha)], attention[len(layer.alpha) :]
     return Layer(number, dict(zip(layer.alpha, virtual, strict=True)), sum(tokens), tuple(tokens))
+
+
+def words(tokenizer: Any, tokens: Sequence[int]) -> tuple[str, ...]:
+    """Each token as a person reads it: without RoBERTa's sign for a space, unless it is half a letter."""
+    names = tokenizer.convert_ids_to_tokens(tokens)
+    shown = [tokenizer.decode([token]).strip() for token in tokens]
+    return tuple(name if word in ("", "\ufffd") else word for name, word in zip(names, shown, strict=True))
 
 
 def relation_of(schema: Schema, edge_type: EdgeType) -> tuple[str, Direction]:
