@@ -198,7 +198,8 @@ class Explainer:
     def _edges(self, node: Node, types: tuple[str, ...]) -> int:
         """The edges of a node to nodes of some types, as far as its neighbours are sampled from them."""
         batcher, row = self._embedding.batcher, np.array([node.row])
-        near = [t for t in self.schema.neighbor_types_of(node.node_type) if t in types and batcher.fan_out.get(t)]
+        sampled = [t for t in types if batcher.fan_out.get(t)]
+        near = [t for t in self.schema.neighbor_types_of(node.node_type) if t in sampled]
         return sum(int(batcher.visible.adjacency(node.node_type, t).counts(row)[0]) for t in near)
 
     def _textless(self, node: Node) -> TextlessExplanation:
