@@ -25,6 +25,7 @@ from heterformer.network.store import Network
 from heterformer.progress import console, messages
 from heterformer.report import network_tables
 from heterformer.tasks.evaluation_options import EvaluateOptions
+from heterformer.tasks.explain_options import ExplainOptions
 from heterformer.tasks.projection import MapOptions
 from heterformer.tasks.search_options import SearchOptions, with_neighbor_flags
 from heterformer.tasks.variants import Choice
@@ -36,6 +37,7 @@ OutFolder = Annotated[Path, Positional, arg(metavar="OUT")]
 RunFolder = Annotated[Path, Positional, arg(metavar="RUN")]
 OutFile = Annotated[Path, Positional, arg(metavar="OUT")]
 QueryText = Annotated[str, Positional, arg(metavar="QUERY")]
+NodeId = Annotated[str, Positional, arg(metavar="ID")]
 
 
 def build(spec: SpecFile, out: OutFolder, data: Path | None = None) -> None:
@@ -197,6 +199,38 @@ def search(run: RunFolder, options: Annotated[SearchOptions, arg(name="")], quer
         console.print(search_tables(answer))
 
 
+def explain(run: RunFolder, node: NodeId, options: Annotated[ExplainOptions, arg(name="")]) -> None:
+    """Show what a node's vector is made of: attention on its text and neighbours, and each one's share.
+
+    It takes a run of Heterformer. The figure is the paper's attention map; with a second run it shows both:
+
+        heterformer explain RUN P05-3014 --against RUN_WITHOUT_WARM_UP
+
+    A node without text attends to nothing; of such a node the neighbours with the closest vectors are shown.
+
+    Args:
+        run: A folder that 'heterformer train' wrote.
+        node: The node's id or name.
+        options: What to explain, against what, and how it is shown.
+    """
+    _quiet_transformers()
+    from heterformer.report.attention_figure import draw_attention, figure_path
+    from heterformer.report.explain_table import as_json, explanation_tables
+    from heterformer.tasks.explain import TextExplanation, explain_runs
+
+    found = explain_runs(run, node, options)
+    if not options.json:
+        console.print(*(explanation_tables(one, options.top) for one in found), sep="\n")
+    drawn = None
+    if attention := [one for one in found if isinstance(one, TextExplanation)]:
+        drawn = options.figure or figure_path(run, found[0].node.id)
+        draw_attention(attention, drawn, options.top)
+    if options.json:
+        print(dumps(as_json(found, drawn), indent=1, ensure_ascii=False))
+    elif drawn is not None:
+        console.print(Text(str(drawn)), soft_wrap=True)
+
+
 def compare(
     network: NetworkFolder,
     out: OutFolder,
@@ -301,6 +335,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "evaluate": evaluate,
     "embed": embed,
     "search": search,
+    "explain": explain,
     "compare": compare,
     "plot": plot,
     "map": map_nodes,

@@ -27,16 +27,17 @@ class Node(NamedTuple):
     row: int
 
 
-def find_node(network: Network, name: str, node_types: Sequence[NodeType]) -> Node:
-    """The one node of the given types with this id, else with this display name, else in other capitals."""
+def find_node(network: Network, name: str, node_types: Sequence[NodeType], flag: str = "--like-type") -> Node:
+    """The one node of the given types with this id, else with this display name, else in other capitals.
+
+    ``flag`` is the option that would say its type.
+    """
     for what, found in _stages(network, name, node_types):
         if len(found) == 1:
             return found[0]
         if found and what == "id":
             listed = ", ".join(repr(node.node_type) for node in found)
-            raise InputError(
-                f"the id {name!r} occurs in the node types {listed}; say which with --like-type."
-            )
+            raise InputError(f"the id {name!r} occurs in the node types {listed}; say which with {flag}.")
         if found:
             ids = [f"{t} {network.ids(t, [row])[0]!r}" for t, row in found[:LISTED]]
             listed = ", ".join(ids) + (", …" if len(found) > LISTED else "")

@@ -34,14 +34,13 @@ STYLE = {
     "ytick.major.size": 2.5,
     "lines.linewidth": 1.4,
     "lines.markersize": 3.5,
+    "text.parse_math": False,  # a name may hold a dollar
 }
 
 
 @contextmanager
-def figure(
-    path: Path, height: float, columns: int = 1, palette: bool = False
-) -> Iterator[tuple[Any, list[Any]]]:
-    """A figure with its axes side by side; it is written as PNG when the block ends.
+def canvas(path: Path, height: float, palette: bool = False) -> Iterator[Any]:
+    """A figure without axes yet; it is written as PNG when the block ends.
 
     With a ``palette`` (of 256 colours) thousands of points take a third of the space.
     """
@@ -52,8 +51,7 @@ def figure(
     with matplotlib.rc_context(STYLE):
         drawing = Figure(figsize=(COLUMN, height), dpi=DPI, layout="constrained")
         FigureCanvasAgg(drawing)
-        axes = drawing.subplots(1, columns, squeeze=False)
-        yield drawing, list(axes[0])
+        yield drawing
         path.parent.mkdir(parents=True, exist_ok=True)
         with replace_file(path) as partial:
             drawing.savefig(partial, format="png")
@@ -67,6 +65,16 @@ def _with_palette(path: Path) -> None:
     with Image.open(path) as picture:
         few = picture.convert("RGB").quantize(256, dither=Image.Dither.NONE)
     few.save(path, format="png", optimize=True, dpi=(DPI, DPI))
+
+
+@contextmanager
+def figure(
+    path: Path, height: float, columns: int = 1, palette: bool = False
+) -> Iterator[tuple[Any, list[Any]]]:
+    """A figure with its axes side by side."""
+    with canvas(path, height, palette) as drawing:
+        axes = drawing.subplots(1, columns, squeeze=False)
+        yield drawing, list(axes[0])
 
 
 def colors_of(names: Sequence[str]) -> dict[str, str]:

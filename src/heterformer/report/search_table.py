@@ -9,6 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from heterformer.report.names import short
 from heterformer.tasks.search import Answer, Hit, Named, Ranking
 
 LONGEST, NEIGHBOR = 100, 60  # letters of a name, and of a neighbour's: a node's text may be a whole abstract
@@ -23,7 +24,7 @@ def _question(answer: Answer) -> str:
     if answer.like is not None:
         return f"like {_named(answer.like, LONGEST)}"
     given = ", ".join(_named(n, NEIGHBOR) for n in answer.neighbors)
-    return f"for {_short(answer.text, LONGEST)!r}" + (f" with {given}" if given else "")
+    return f"for {short(answer.text, LONGEST)!r}" + (f" with {given}" if given else "")
 
 
 def _table(question: str, ranking: Ranking) -> Table:
@@ -43,7 +44,7 @@ def _table(question: str, ranking: Ranking) -> Table:
 def _name(hit: Hit) -> Text:
     if hit.name == hit.id:
         return Text(hit.id)
-    return Text.assemble(_short(hit.name, LONGEST), (f" {hit.id}", "dim"))
+    return Text.assemble(short(hit.name, LONGEST), (f" {hit.id}", "dim"))
 
 
 def _neighbors(hit: Hit) -> Text:
@@ -52,12 +53,7 @@ def _neighbors(hit: Hit) -> Text:
 
 
 def _named(node: Named, longest: int) -> str:
-    return f"{node.node_type}: {_short(node.name, longest)}"
-
-
-def _short(name: str, longest: int) -> str:
-    name = " ".join(name.split())
-    return name if len(name) <= longest else name[: longest - 1] + "…"
+    return f"{node.node_type}: {short(node.name, longest)}"
 
 
 def as_json(answer: Answer) -> dict[str, Any]:
