@@ -1,7 +1,8 @@
 """The demo: is a network worth more than its texts alone?
 
 Writes and builds a small synthetic academic network, trains Heterformer and its text-only form under the
-same budget, and shows what the neighbours are worth. A few minutes on two cores; nothing is downloaded.
+same budget, shows what the neighbours are worth, writes a report with a map and explains one vector. A few
+minutes on two cores; nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -24,8 +25,14 @@ from heterformer.network.spec import NetworkSpec
 from heterformer.network.store import Network
 from heterformer.progress import console
 from heterformer.report import network_tables
+from heterformer.report.evaluating import report_on_run
+from heterformer.report.evaluation_report import PAGE, sheets
+from heterformer.report.explain_table import explanation_tables
 from heterformer.report.link_prediction_table import link_prediction_table
 from heterformer.tasks.evaluate import OpenRun, link_prediction_of, open_run
+from heterformer.tasks.evaluation_options import EvaluateOptions
+from heterformer.tasks.explain import explain_runs
+from heterformer.tasks.explain_options import ExplainOptions
 from heterformer.training.loop import train
 from heterformer.training.options import ModelOptions, TrainingOptions
 
@@ -35,7 +42,7 @@ MODELS = {"Heterformer": ModelOptions(), "text only": ModelOptions(virtual_token
 
 
 def main() -> None:
-    """Four parts, each under its own heading."""
+    """Six parts, each under its own heading."""
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     shutil.rmtree(FOLDER, ignore_errors=True)
@@ -66,10 +73,20 @@ def main() -> None:
     console.rule("4. the nearest papers of a title that could be of two fields")
     paper = ambiguous_paper(network)
     console.print(nearest(runs, paper))
+    run = runs["Heterformer"].run.path
+    console.rule("5. the report: what else are the vectors worth?")
+    found, _ = report_on_run(run, EvaluateOptions(parts=("test",)))
+    for sheet in sheets(found):
+        console.print(sheet.table())
+    console.print(f"All of it: {run / PAGE}, and a map to explore: {run / 'figures' / 'map.html'}")
+    console.rule("6. what that title's vector is made of")
+    (node,) = network.ids("paper", [paper])
+    (explanation,) = explain_runs(run, node, ExplainOptions())
+    console.print(explanation_tables(explanation, 5))
     console.rule("what to try next")
     console.print(
-        f".venv/bin/heterformer evaluate {runs['Heterformer'].run.path}\n"
-        f".venv/bin/heterformer search {runs['Heterformer'].run.path} 'some words of a title'\n"
+        f".venv/bin/heterformer search {run} 'some words of a title'\n"
+        f".venv/bin/heterformer explain {run} {node} --against {runs['text only'].run.path}\n"
         f"Describe your own tables as {spec} does, then: heterformer build, train, evaluate.",
         highlight=False,
     )

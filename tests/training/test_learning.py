@@ -25,8 +25,12 @@ from heterformer.batches.visible import VisibleNetwork
 from heterformer.datasets.synthetic_ceiling import planted_ceiling
 from heterformer.network.build import build_network
 from heterformer.network.spec import NetworkSpec
+from heterformer.network.split import SplitOptions
 from heterformer.network.store import Network
+from heterformer.tasks.classification import ClassificationOptions
 from heterformer.tasks.evaluate import OpenRun, link_prediction_of, open_run
+from heterformer.tasks.evaluation import evaluate_run
+from heterformer.tasks.evaluation_options import EvaluateOptions
 from heterformer.training.loop import train
 from heterformer.training.options import ModelOptions, TrainingOptions, WarmUpOptions
 from tests.learning import sharp_reader, synthetic_network
@@ -170,6 +174,44 @@ def test_warm_up_tells_authors_apart_from_the_first_steps_on(world: World) -> No
     )
     assert cold < 0.2
     assert warm > cold + 0.2
+
+
+def told_fields(run: OpenRun) -> dict[tuple[str, str], tuple[float, float]]:
+    """Micro F1 of the MLP and of the majority class, by type and setting; ten fields are equally large."""
+    options = EvaluateOptions(tasks=("classification",), classification=ClassificationOptions(repeats=2))
+    found, _ = evaluate_run(run, options)
+    return {
+        (one.node_type, one.setting): (
+            one.result.scores["mlp"].micro.mean,
+            one.result.scores["majority"].micro.mean,
+        )
+        for one in found.classification
+    }
+
+
+@pytest.fixture(scope="module")
+def told(heterformer: OpenRun) -> dict[tuple[str, str], tuple[float, float]]:
+    return told_fields(heterformer)
+
+
+def test_fields_of_authors_are_told_by_their_vectors(
+    world: World, told: dict[tuple[str, str], tuple[float, float]]
+) -> None:
+    warm, majority = told["author", "transductive"]
+    cold, _ = told_fields(world.trained("cold", world.network, STEPS, "both", warm_up=False))[
+        "author", "transductive"
+    ]
+    assert warm > majority + 0.3
+    assert warm > cold + 0.1
+
+
+def test_fields_of_unseen_papers_are_told_almost_as_well(
+    world: World, told: dict[tuple[str, str], tuple[float, float]]
+) -> None:
+    hiding = world.trained("hiding", world.network, STEPS, "both", split=SplitOptions(hold_out=0.25))
+    found = told_fields(hiding)
+    assert found["paper", "inductive"][0] > found["paper", "transductive"][0] - 0.15
+    assert found["paper", "inductive"][0] > found["paper", "inductive"][1] + 0.3
 
 
 def measure(seed: int, folder: Path) -> None:
