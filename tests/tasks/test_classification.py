@@ -17,6 +17,7 @@ from heterformer.tasks.classification import (
     ClassificationResult,
     classify,
 )
+from heterformer.tasks.classifiers import MLP, Examples, Predictor, fit_majority
 from heterformer.tasks.labels import Labels
 from heterformer.tasks.stratified import TEST, stratified_parts
 from tests.tasks.planted import clusters, labelled, labelled_several
@@ -123,6 +124,20 @@ def test_the_same_seed_gives_the_same_figures_and_another_others() -> None:
     assert len(set(figures(3).scores["mlp"].micro.values)) == 2  # repeats divide anew
 
 
+def test_every_repeat_and_every_seed_starts_the_mlp_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    vectors, labels = clusters([20, 20])
+    starts = []
+
+    def fit(mlp: MLP, train: Examples, validation: Examples, multi: bool, seed: int) -> Predictor:
+        starts.append(seed)
+        return fit_majority(train, multi)
+
+    monkeypatch.setattr(MLP, "fit", fit)
+    for seed in (0, 1):
+        classify(vectors, labels, replace(QUICK, seed=seed), learning_rate=0.01)
+    assert len(set(starts)) == len(starts) == 4
+
+
 def test_rare_classes_are_left_out_and_named() -> None:
     vectors, labels = clusters([20, 20, 3, 2, 1])
     found = classify(vectors, labels, QUICK, learning_rate=0.01)
@@ -166,7 +181,7 @@ def test_fewer_nodes_than_parts() -> None:
     with pytest.raises(InputError) as caught:
         classify(vectors, labels, QUICK, learning_rate=0.01)
     assert str(caught.value) == (
-        "paper: 1 of 3 classes has 3 nodes or more to divide 7:1:2, expected at least two."
+        "paper: found 1 of 3 classes with 3 nodes or more to divide 7:1:2, expected at least two."
     )
 
 

@@ -184,14 +184,17 @@ def test_all_classes_of_a_paper_vote() -> None:
 
 
 def test_a_paper_counts_once_however_it_is_joined() -> None:
-    papers = ["a", "b", "b", "a"]
-    wrote = [(0, "x"), (1, "x"), (2, "x"), (3, "y")]
-    edited = [(0, "x"), (3, "x")]
-    network = library(papers, wrote, edited)
+    network = library(["a", "b", "b", "a", "a"], [(0, "x"), (1, "x"), (2, "x")], [(0, "x")])
     found = neighbor_labels(network, "author", "paper", ANY)
-    assert by_id(network, "author", found)["x"] == {"a"}  # two each, and a comes first
-    network = library([*papers, "b"], [*wrote, (4, "x")], edited)
-    assert by_id(network, "author", neighbor_labels(network, "author", "paper", ANY))["x"] == {"b"}
+    assert by_id(network, "author", found) == {"x": {"b"}}  # twice a would be a tie, which a wins
+
+
+def test_a_label_that_a_paper_has_twice_counts_once() -> None:
+    network = library([["a", "a"], ["b"], ["b"], ["a"], ["a"]], [(0, "x"), (1, "x"), (2, "x")])
+    own = own_labels(network, "paper", LabelOptions(min_members=4))
+    assert own.classes == ()
+    assert not own_labels(network, "paper", ANY).multi
+    assert by_id(network, "author", neighbor_labels(network, "author", "paper", ANY)) == {"x": {"b"}}
 
 
 def test_every_class_that_a_share_of_the_papers_have() -> None:

@@ -127,7 +127,9 @@ def _chosen(labels: Labels, options: ClassificationOptions) -> tuple[Labels, tup
     sample = labels.sample(options.max_nodes, np.random.default_rng(options.seed))
     chosen = sample.with_members(LEAST_MEMBERS)
     if len(chosen.classes) < 2:
-        found = f"{len(chosen.classes)} of {len(labels.classes)} classes has {LEAST_MEMBERS} nodes or more"
+        found = (
+            f"found {len(chosen.classes)} of {len(labels.classes)} classes with {LEAST_MEMBERS} nodes or more"
+        )
         raise InputError(f"{labels.node_type}: {found} to divide 7:1:2, expected at least two.")
     return chosen, tuple(name for name in labels.classes if name not in chosen.classes)
 
