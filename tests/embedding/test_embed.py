@@ -140,6 +140,19 @@ def test_arrays_chosen_types_and_half_precision(run: Run, tmp_path: Path) -> Non
         np.testing.assert_allclose(vectors.matrix(t), whole[t], rtol=5e-3, atol=5e-3)
 
 
+def test_bf16_products_give_almost_the_same_vectors(run: Run, tmp_path: Path) -> None:
+    exact = embed_run(run.path, tmp_path / "a")
+    fast = embed_run(run.path, tmp_path / "b", EmbedOptions(precision="bf16"))
+    for t in exact.types:
+        a, b = exact.matrix(t), fast.matrix(t)
+        assert a.dtype == b.dtype == np.float32
+        cosine = (a * b).sum(1) / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1)
+        assert cosine.min() > 0.999
+    assert not np.array_equal(exact.matrix("paper"), fast.matrix("paper"))
+    with pytest.raises(InputError, match="was made with precision float32, not bf16"):
+        embed_run(run.path, tmp_path / "c", EmbedOptions(precision="bf16"), since=tmp_path / "a")
+
+
 @pytest.mark.parametrize("name", ["out.parquet", "out"])
 def test_a_second_call_replaces_the_first(run: Run, tmp_path: Path, name: str) -> None:
     embed_run(run.path, tmp_path / name, EmbedOptions(types=("paper",)))

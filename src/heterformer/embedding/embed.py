@@ -193,6 +193,7 @@ class Embedding:
             "fan_out": self._fan_out(),
             "dtype": self.options.dtype,
             "states_dtype": self.options.states_dtype,
+            "precision": self.options.precision,
             "seed": self.options.seed,
         }
 
@@ -225,8 +226,10 @@ class Embedding:
             needed = kept_array(folder / "needed.npy", lambda: self._needed(todo))
             dtype = np.dtype(self.options.states_dtype)
             spool = TextStates(folder / "states.bin", self.model, self.tokens, needed, dtype)
-            spool.fill()
-            self._fill(todo, spool)
+            fast = self.options.precision == "bf16"
+            with torch.autocast(self.model.device.type, torch.bfloat16, enabled=fast):
+                spool.fill()
+                self._fill(todo, spool)
 
     def _row_file(self, folder: Path, node_type: NodeType) -> RowFile:
         shape, dtype = (self.trained.width,), self.options.dtype
