@@ -82,7 +82,7 @@ def test_goes_on_with_the_same_options_only(run: Run) -> None:
 
 @pytest.mark.parametrize("option", BUDGET)
 def test_goes_on_with_another_budget(run: Run, option: str) -> None:
-    values: dict[str, Any] = {"device": "auto", "tensorboard": True}
+    values: dict[str, Any] = {"device": "auto", "tensorboard": True, "micro_batch": 8}
     run.check(tiny_network(), replace(OPTIONS, **{option: values.get(option, 77)}))
 
 

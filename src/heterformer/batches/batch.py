@@ -73,6 +73,7 @@ class Batch:
     textless: dict[NodeType, Tensor]  # distinct row numbers of each textless type met, (n_type,) int64
     text_numbers: Tensor | None = None  # (U,) int64, each text's number among all of the network's
     false_negatives: Tensor | None = None  # (P, P) bool: key j is not query i's own, but no negative either
+    first_pair: int = 0  # of a part of a step's pairs: the place of its first one; the mask is then (p, P)
 
     def without_neighbor_texts(self) -> Batch:
         """The same batch for a model that is given the neighbours' states: only centres have tokens."""

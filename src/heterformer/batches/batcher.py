@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -19,6 +19,8 @@ from heterformer.errors import InputError
 from heterformer.network.pairs import Pairs
 from heterformer.network.schema import NodeType
 from heterformer.network.tokens import PackedTokens
+
+ENTRIES = 1 << 18  # of masks that are made at once: calls cost more than work, but large masks need memory
 
 
 class Batcher:
@@ -50,12 +52,24 @@ class Batcher:
         return self.several([pairs], [key], false_negatives=false_negatives)[0]
 
     def several(
-        self, parts: Sequence[Pairs], keys: Sequence[np.uint64], *, false_negatives: bool = False
+        self,
+        parts: Sequence[Pairs],
+        keys: Sequence[np.uint64],
+        *,
+        false_negatives: bool = False,
+        shares: Sequence[slice] | None = None,
     ) -> list[Batch]:
-        """A batch for each part, as ``pairs`` makes it; sampled together, since calls cost more than work."""
+        """A batch for each part, as ``pairs`` makes it; sampled together, since calls cost more than work.
+
+        With ``shares`` it has only those pairs of its part as centres, but the mask of all keys.
+        """
         relation = self.schema.predicted
         queries = [np.ascontiguousarray(part[:, 0]) for part in parts]
         nodes = [np.ascontiguousarray(part[:, 1]) for part in parts]
+        shares = shares or [slice(0, len(part)) for part in parts]
+        masks = self._false_negatives(queries, nodes, shares) if false_negatives else [None] * len(parts)
+        queries = [ends[share] for ends, share in zip(queries, shares, strict=True)]
+        nodes = [ends[share] for ends, share in zip(nodes, shares, strict=True)]
         if relation.source == relation.target:
             both = [np.concatenate(ends) for ends in zip(queries, nodes, strict=True)]
             partners = [np.concatenate(ends) for ends in zip(nodes, queries, strict=True)]
@@ -65,8 +79,8 @@ class Batcher:
                 _Centers(relation.source, queries, relation.target, nodes),
                 _Centers(relation.target, nodes, relation.source, queries),
             ]
-        masks = self._false_negatives(queries, nodes) if false_negatives else [None] * len(parts)
-        return self._assembled(groups, keys, masks)
+        batches = self._assembled(groups, keys, masks)
+        return [replace(b, first_pair=share.start) for b, share in zip(batches, shares, strict=True)]
 
     def false_negatives(self, queries: Ints, keys: Ints) -> NDArray[np.bool_]:
         """(P, P): key j is not query i's own, but no negative either.
@@ -74,13 +88,30 @@ class Batcher:
         A visible edge joins them, either way round, or key j is the same node as key i or as the
         query. Held-out edges are not consulted: that they exist must not reach training.
         """
-        return self._false_negatives([queries], [keys])[0]
+        return self._false_negatives([queries], [keys], [slice(0, len(queries))])[0]
 
-    def _false_negatives(self, queries: Sequence[Ints], keys: Sequence[Ints]) -> list[NDArray[np.bool_]]:
+    def _false_negatives(
+        self, queries: Sequence[Ints], keys: Sequence[Ints], shares: Sequence[slice]
+    ) -> list[NDArray[np.bool_]]:
+        """(p, P) each: the rows of a share of the queries."""
+        masks = [np.empty((s.stop - s.start, len(k)), dtype=bool) for s, k in zip(shares, keys, strict=True)]
+        for rows in _groups([mask.shape for mask in masks]):
+            asked = [slice(shares[n].start + r.start, shares[n].start + r.stop) for n, r in rows]
+            each = list(zip((n for n, _ in rows), asked, strict=True))
+            query = np.concatenate([np.repeat(queries[n][r], len(keys[n])) for n, r in each])
+            key = np.concatenate([np.tile(keys[n], r.stop - r.start) for n, r in each])
+            own = np.concatenate([np.repeat(keys[n][r], len(keys[n])) for n, r in each])
+            sizes = [masks[n][r].size for n, r in rows]
+            found = np.split(self._no_negatives(query, key, own), np.cumsum(sizes)[:-1])
+            for (n, r), part in zip(rows, found, strict=True):
+                masks[n][r] = part.reshape(-1, len(keys[n]))
+        for mask, share in zip(masks, shares, strict=True):
+            np.fill_diagonal(mask[:, share], False)
+        return masks
+
+    def _no_negatives(self, query: Ints, key: Ints, own: Ints) -> NDArray[np.bool_]:
+        """Of each query and key, whether the key, if it is not the query's own, is no negative."""
         relation = self.schema.predicted
-        query = np.concatenate([np.repeat(q, len(q)) for q in queries])
-        key = np.concatenate([np.tile(k, len(k)) for k in keys])
-        own = np.concatenate([np.repeat(k, len(k)) for k in keys])
         edge_types = [relation.forward]
         mask: NDArray[np.bool_] = key == own
         if relation.source == relation.target:
@@ -91,11 +122,7 @@ class Batcher:
         seen = np.flatnonzero(visible.rank(upper) > visible.rank(lower))
         numbers = [self.schema.edge_types.index(e) for e in edge_types]
         mask[seen] |= visible.adjacency.holds(lower[seen], upper[seen], numbers)
-        bounds = np.cumsum([len(q) ** 2 for q in queries])[:-1]
-        squares = [m.reshape(len(q), len(q)) for m, q in zip(np.split(mask, bounds), queries, strict=True)]
-        for square in squares:
-            np.fill_diagonal(square, False)
-        return squares
+        return mask
 
     def _assembled(
         self,
@@ -164,3 +191,20 @@ class _Centers:
     parts: Sequence[Ints]
     partner_type: NodeType | None = None
     partners: Sequence[Ints] = ()
+
+
+def _groups(shapes: Sequence[tuple[int, ...]]) -> Iterator[list[tuple[int, slice]]]:
+    """Rows of several matrices, as (matrix, rows), in groups of about ``ENTRIES`` entries."""
+    group: list[tuple[int, slice]] = []
+    room = ENTRIES
+    for number, (count, width) in enumerate(shapes):
+        most = max(1, ENTRIES // max(1, width))
+        for start in range(0, count, most):
+            rows = slice(start, min(start + most, count))
+            if group and (rows.stop - start) * width > room:
+                yield group
+                group, room = [], ENTRIES
+            group.append((number, rows))
+            room -= (rows.stop - start) * width
+    if group:
+        yield group

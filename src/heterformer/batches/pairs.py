@@ -11,9 +11,10 @@ from heterformer.batches.batch import Batch
 from heterformer.batches.batcher import Batcher
 from heterformer.batches.positives import fresh_positives
 from heterformer.batches.randomness import stream_key
+from heterformer.batches.slices import share_of
 from heterformer.network.pairs import Pairs
 
-BLOCK = 32  # steps made at once
+BLOCK, CENTERS = 32, 2048  # at most so many steps are made at once, and of so many nodes
 TRAINING, EVALUATION, POSITIVES = 1, 2, 4  # purposes, 3 being dropout: their streams have nothing in common
 
 
@@ -21,7 +22,8 @@ class TrainingBatches:
     """Pairs in an order that is new each epoch, with neighbours that are new each step.
 
     With ``fresh`` each query's key is drawn anew each epoch. A batch is a function of (seed, epoch,
-    step): a run that resumes sees what it would have seen.
+    step): a run that resumes sees what it would have seen. Of several processes, ``share`` = (rank,
+    processes) has its part of each batch.
     """
 
     def __init__(
@@ -32,10 +34,11 @@ class TrainingBatches:
         seed: int,
         false_negatives: bool = True,
         fresh: bool = False,
+        share: tuple[int, int] = (0, 1),
     ) -> None:
         self.batcher, self.pairs = batcher, pairs
         self.batch_size, self.seed = batch_size, seed
-        self.false_negatives, self.fresh = false_negatives, fresh
+        self.false_negatives, self.fresh, self.share = false_negatives, fresh, share
         self._block: tuple[tuple[int, int], list[Batch]] = ((-1, -1), [])
         self._order: tuple[int, NDArray[np.int64]] = (-1, np.empty(0, dtype=np.int64))
 
@@ -46,25 +49,27 @@ class TrainingBatches:
         return full + (rest > 1)
 
     def batch(self, epoch: int, step: int) -> Batch:
-        block = (epoch, step // BLOCK)
+        steps = max(1, min(BLOCK, CENTERS // (2 * self.batch_size)))
+        block = (epoch, step // steps)
         if self._block[0] != block:
-            self._block = (block, self._made(epoch, step // BLOCK * BLOCK))
-        return self._block[1][step % BLOCK]
+            self._block = (block, self._made(epoch, step // steps * steps, steps))
+        return self._block[1][step % steps]
 
     def epoch(self, epoch: int, first_step: int = 0) -> Iterator[Batch]:
         """The batches of one epoch, from ``first_step`` on."""
         for step in range(first_step, self.steps_per_epoch):
             yield self.batch(epoch, step)
 
-    def _made(self, epoch: int, first: int) -> list[Batch]:
-        steps = range(first, min(first + BLOCK, self.steps_per_epoch))
+    def _made(self, epoch: int, first: int, count: int) -> list[Batch]:
+        steps = range(first, min(first + count, self.steps_per_epoch))
         order = self._ordered(epoch)
         pairs = self.pairs[order[first * self.batch_size : (first + len(steps)) * self.batch_size]]
         if self.fresh:
             pairs = fresh_positives(self.batcher.visible, pairs, stream_key(POSITIVES, self.seed, epoch))
         parts = [pairs[i : i + self.batch_size] for i in range(0, len(pairs), self.batch_size)]
         keys = [stream_key(TRAINING, self.seed, epoch, s) for s in steps]
-        return self.batcher.several(parts, keys, false_negatives=self.false_negatives)
+        shares = [share_of(len(part), *self.share) for part in parts]
+        return self.batcher.several(parts, keys, false_negatives=self.false_negatives, shares=shares)
 
     def _ordered(self, epoch: int) -> NDArray[np.int64]:
         if self._order[0] != epoch:

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -22,6 +22,7 @@ from heterformer.batches.batch import Batch, Texts
 from heterformer.batches.batcher import Batcher
 from heterformer.batches.pairs import TrainingBatches
 from heterformer.batches.randomness import stream_key
+from heterformer.batches.slices import slices
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.errors import InputError
 from heterformer.files import filled
@@ -33,6 +34,7 @@ from heterformer.network.tokens import open_tokens
 from heterformer.progress import Bar, progress_bar, say
 from heterformer.training.cached_states import CachedStates
 from heterformer.training.early_stopping import EarlyStopping
+from heterformer.training.gradient_cache import pair_vectors, replay
 from heterformer.training.known_nodes import KnownNodes
 from heterformer.training.losses import link_prediction_loss
 from heterformer.training.model_card import write_model_card
@@ -194,23 +196,35 @@ class Trainer:
         return True
 
     def _step(self, batch: Batch) -> float:
-        """One step of Eq. 13; dropout, like the batch, is a function of the step's number."""
-        torch.manual_seed(int(stream_key(DROPOUT, self.options.seed, self.position.step) >> np.uint64(1)))
+        """One step of Eq. 13."""
         self.model.train()
-        states = None
-        if self.cached is not None:
-            states, batch = self.cached.of(batch), batch.without_neighbor_texts()
-        batch = batch.to(self.accelerator.device)
+        parts = slices(batch, self.options.micro_batch)
+        empty = torch.empty(0, self.model.width, device=self.accelerator.device)
+        queries, keys = pair_vectors(parts, self._vectors, empty)  # (P, d) each
+        mask = batch.false_negatives
         with self.accelerator.autocast():
-            vectors = self.model.encode(batch) if states is None else self.model(batch, states)
-            queries, keys = vectors.chunk(2)  # (P, d) each
-            loss = link_prediction_loss(self.model.scores(queries, keys), batch.false_negatives)
+            scores = self.model.scores(queries, keys)
+            loss = link_prediction_loss(scores, None if mask is None else mask.to(scores.device))
         self.accelerator.backward(loss)
+        replay(parts, self._vectors, queries, keys)
         if self.options.max_grad_norm is not None:
             torch.nn.utils.clip_grad_norm_(self.optimizers.dense_parameters, self.options.max_grad_norm)
         self.optimizers.step()
         self.optimizers.zero_grad()
         return float(loss.detach())
+
+    def _vectors(self, batch: Batch) -> Tensor:
+        """(2p, d): dropout, like the batch, is a function of the step and of the slice's place in it."""
+        place = (batch.first_pair,) if batch.first_pair else ()
+        key = stream_key(DROPOUT, self.options.seed, self.position.step, *place)
+        torch.manual_seed(int(key >> np.uint64(1)))
+        states = None
+        if self.cached is not None:
+            states, batch = self.cached.of(batch), batch.without_neighbor_texts()
+        batch = replace(batch, false_negatives=None).to(self.accelerator.device)
+        with self.accelerator.autocast():
+            vectors: Tensor = self.model.encode(batch) if states is None else self.model(batch, states)
+        return vectors
 
     def _advance(self) -> None:
         self.position.step += 1

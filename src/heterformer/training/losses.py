@@ -7,13 +7,18 @@ from torch import Tensor
 from torch.nn import functional as F
 
 
-def link_prediction_loss(scores: Tensor, false_negatives: Tensor | None = None) -> Tensor:
+def link_prediction_loss(
+    scores: Tensor, false_negatives: Tensor | None = None, first: int = 0, pairs: int | None = None
+) -> Tensor:
     """Eq. 13: the mean over queries of -log softmax of the own key's score among all keys of the batch.
 
     ``scores`` is (P, P), the own key on the diagonal. Keys marked in ``false_negatives`` are left out
-    of the denominator; without it this is the paper's plain form.
+    of the denominator; without it this is the paper's plain form. Of some queries only, from ``first``
+    on among ``pairs``, it is what they add to the mean.
     """
     if false_negatives is not None:
         scores = scores.masked_fill(false_negatives, float("-inf"))
-    own = torch.arange(len(scores), device=scores.device)
-    return F.cross_entropy(scores.float(), own)
+    own = torch.arange(first, first + len(scores), device=scores.device)
+    if pairs is None or pairs == len(scores):
+        return F.cross_entropy(scores.float(), own)
+    return F.cross_entropy(scores.float(), own, reduction="sum") / pairs

@@ -21,7 +21,8 @@ from heterformer.network.split import SplitOptions
 # identity start of an aggregation inside the layers has further to go than a convolution behind them.
 NESTED: tuple[ModelName, ...] = ("heterformer", "graph_formers", "graph_formers_plus")
 NESTED_LEARNING_RATE, CASCADED_LEARNING_RATE = 5e-4, 1e-4
-BUDGET = ("max_steps", "max_minutes", "epochs", "checkpoint_minutes", "tensorboard", "device")
+# Time and means, which may change when a run goes on; a micro-batch decides only what dropout draws.
+BUDGET = ("max_steps", "max_minutes", "epochs", "checkpoint_minutes", "tensorboard", "device", "micro_batch")
 
 
 # The paper's hyper-parameter table and its plain loss; what the paper leaves open is as its words suggest.
@@ -128,7 +129,9 @@ class TrainingOptions:
     split: Annotated[SplitOptions, arg(name="split")] = field(default_factory=SplitOptions)
     warm_up: Annotated[WarmUpOptions, arg(name="")] = field(default_factory=WarmUpOptions)
     batch_size: int = 30
-    """Pairs per step; the other keys of the batch are a query's negatives."""
+    """Pairs per step and process; the other keys of all processes are a query's negatives."""
+    micro_batch: int | None = None
+    """Have at most so many pairs in memory at once; the gradients are the same, for a second forward pass."""
     epochs: int = 100
     """At most so many passes over the training pairs."""
     max_steps: int | None = None
@@ -177,11 +180,14 @@ class TrainingOptions:
     def __post_init__(self) -> None:
         positive = ("epochs", "max_steps", "max_minutes", "patience", "validation_pairs", "evaluate_every")
         rates = ("learning_rate", "new_learning_rate", "textless_learning_rate", "adam_epsilon")
-        others = ("max_grad_norm", "refresh_every")
+        others = ("max_grad_norm", "refresh_every", "micro_batch")
         _check_above(self, {"batch_size": 1, **dict.fromkeys((*positive, *rates, *others), 0)})
         for name in ("seed", "weight_decay"):
             if getattr(self, name) < 0:
                 raise InputError(f"--{name.replace('_', '-')} is {getattr(self, name)}, expected 0 or more.")
+        if self.micro_batch is not None and self.micro_batch > self.batch_size:
+            found = f"--micro-batch is {self.micro_batch}, more than --batch-size {self.batch_size}"
+            raise InputError(f"{found}; it is a part of a batch.")
         if self.refresh_every is not None and self.neighbor_states == "live":
             found = f"--refresh-every is {self.refresh_every}, but --neighbor-states is live"
             raise InputError(f"{found}; only cached states are refreshed.")

@@ -1,0 +1,104 @@
+"""Parts of a batch are what the batcher would have made of those pairs alone."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heterformer.batches.pairs import TrainingBatches, evaluation_key
+from heterformer.batches.slices import pair_slice, share_of, slices
+from heterformer.network.schema import Relation
+from heterformer.network.split import SplitOptions
+from tests.batches.decoding import Decoder, decoder, same
+from tests.networks import Facts, few, networks, split_of
+
+SPLIT = SplitOptions()
+
+
+@few
+@given(networks(), st.data())
+def test_a_slice_is_the_batch_of_its_pairs(facts: Facts, data: st.DataObject) -> None:
+    with decoder(facts) as read:
+        pairs = split_of(read.network, SPLIT).train
+        batcher, key = read.batcher(), evaluation_key(3)
+        whole = batcher.pairs(pairs, key, false_negatives=True)
+        start = data.draw(st.integers(0, len(pairs) - 1))
+        stop = data.draw(st.integers(start + 1, len(pairs)))
+        found = pair_slice(whole, start, stop)
+        assert same(found, batcher.pairs(pairs[start:stop], key))
+        assert found.first_pair == start
+        assert pair_slice(found, 0, 1).first_pair == start
+        assert same(pair_slice(found, 0, 1), batcher.pairs(pairs[start : start + 1], key))
+        unnumbered = pair_slice(replace(whole, text_numbers=None), start, stop)
+        assert read.centers(unnumbered) == read.centers(found)
+
+
+def test_slices_are_all_pairs_in_their_order() -> None:
+    with thirty() as read:
+        batch = made(read).batch(0, 0)
+        parts = slices(batch, 3)
+        assert [part.first_pair for part in parts] == [0, 3, 6]
+        assert [len(part.centers) for part in parts] == [6, 6, 2]
+        met = [[c.node for c in read.centers(part)] for part in parts]
+        ends = [n for m in met for n in m[: len(m) // 2]] + [n for m in met for n in m[len(m) // 2 :]]
+        assert ends == [c.node for c in read.centers(batch)]
+        assert slices(batch) == slices(batch, 7) == [batch]
+
+
+@pytest.mark.parametrize(("count", "among"), [(10, 1), (10, 2), (7, 3), (2, 3), (0, 2), (64, 8)])
+def test_shares_are_even_and_are_all_there_is(count: int, among: int) -> None:
+    parts = [list(range(count))[share_of(count, number, among)] for number in range(among)]
+    assert [thing for part in parts for thing in part] == list(range(count))
+    assert max(map(len, parts)) - min(map(len, parts)) <= 1
+
+
+@pytest.mark.parametrize("processes", [2, 3])
+@pytest.mark.parametrize("fresh", [False, True])
+def test_processes_have_the_parts_of_the_batch_that_one_would_have(processes: int, fresh: bool) -> None:
+    with thirty() as read:
+        alone = made(read, fresh=fresh)
+        shared = [made(read, (rank, processes), fresh=fresh) for rank in range(processes)]
+        for step in (*range(alone.steps_per_epoch), 1):
+            whole = alone.batch(0, step)
+            pairs = len(whole.centers) // 2
+            for rank, batches in enumerate(shared):
+                assert batches.steps_per_epoch == alone.steps_per_epoch == 5
+                part, rows = batches.batch(0, step), share_of(pairs, rank, processes)
+                assert len(part.centers) == 2 * (rows.stop - rows.start)
+                assert part.first_pair == rows.start
+                if not len(part.centers):
+                    assert (step, rank) == (4, 0)
+                    assert slices(part, 1) == []
+                    continue
+                expected = pair_slice(whole, rows.start, rows.stop)
+                assert same(replace(part, false_negatives=None), expected)
+                assert part.false_negatives is not None
+                assert whole.false_negatives is not None
+                assert part.false_negatives.tolist() == whole.false_negatives[rows].tolist()
+                assert step == 4 or whole.false_negatives.any()
+
+
+def made(read: Decoder, share: tuple[int, int] = (0, 1), fresh: bool = False) -> TrainingBatches:
+    """Five steps, of which the last has two pairs."""
+    queries = np.arange(30)
+    pairs = np.stack([queries, (queries + 1) % 30], axis=1)
+    return TrainingBatches(read.batcher(), pairs, 7, 0, fresh=fresh, share=share)
+
+
+def thirty() -> AbstractContextManager[Decoder]:
+    """Thirty papers, each of which cites ten and has an author of three papers."""
+    names = [str(i) for i in range(30)]
+    cites = [(str(i), str((i + d) % 30)) for i in range(30) for d in range(1, 11)]
+    written = [(str(i), str(i // 3)) for i in range(30)]
+    relations = {
+        Relation("cites", "paper", "paper"): cites,
+        Relation("written_by", "paper", "author"): written,
+    }
+    texts = {"paper": [f"paper n{i}" for i in names]}
+    ids = {"paper": names, "author": [str(i) for i in range(10)]}
+    return decoder(Facts(ids, texts, relations, "cites", {"paper": 3, "author": 1}))

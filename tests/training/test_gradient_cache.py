@@ -1,0 +1,160 @@
+"""Gradients of a large batch, slice by slice, are those of one graph over all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from heterformer.batches.batch import Batch
+from heterformer.batches.randomness import stream_key
+from heterformer.batches.slices import slices
+from heterformer.errors import InputError
+from heterformer.models.contract import NodeEncoder
+from heterformer.models.registry import MODELS, ModelName
+from heterformer.training.loop import DROPOUT, Trainer
+from heterformer.training.losses import link_prediction_loss
+from heterformer.training.optimizers import Optimizers
+from heterformer.training.run import Run
+from tests.learning import tiny_network
+from tests.training.runs import STEPS, assert_same_run, differ, options, trained
+
+PAIRS, MICRO = 16, 5  # slices of 5, 5, 5 and 1
+SOME: tuple[ModelName, ...] = ("heterformer", "bert_hgt", "graph_formers_plus")
+
+
+def new_trainer(path: Path, **changes: Any) -> Trainer:
+    run, asked = Run(path), options(**changes)
+    run.start(tiny_network(), asked)
+    trainer = Trainer(tiny_network(), run, asked)
+    trainer.model.prepare(trainer.validation.tokens, trainer.tokenizer.all_special_ids)
+    return trainer
+
+
+def gradients(model: torch.nn.Module) -> dict[str, Tensor]:
+    return {n: p.grad.to_dense().clone() for n, p in model.named_parameters() if p.grad is not None}
+
+
+def without_dropout(trainer: Trainer, monkeypatch: pytest.MonkeyPatch) -> None:
+    trainer.model.eval()
+    monkeypatch.setattr(trainer.model, "train", lambda mode=True: trainer.model)
+
+
+def stepped(
+    trainer: Trainer, batch: Batch, monkeypatch: pytest.MonkeyPatch
+) -> tuple[float, dict[str, Tensor]]:
+    """The loss and the gradients that the optimisers are given."""
+    found: dict[str, Tensor] = {}
+    with monkeypatch.context() as patched:
+        patched.setattr(Optimizers, "step", lambda self: found.update(gradients(trainer.model)))
+        return trainer._step(batch), found
+
+
+def in_one_graph(model: NodeEncoder, batch: Batch, encode: Callable[[Batch], Tensor], most: int) -> Tensor:
+    """The loss of the vectors of all slices, each with its own dropout, nothing being computed twice."""
+    parts = [encode(part).chunk(2) for part in slices(batch, most)]
+    queries, keys = (torch.cat([part[side] for part in parts]) for side in (0, 1))
+    return link_prediction_loss(model.scores(queries, keys), batch.false_negatives)
+
+
+def assert_close(found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
+    """To 1e-5 of a gradient's largest entry. Some gradients are zero but for the rounding of large terms."""
+    assert found.keys() == expected.keys()
+    largest = max(float(gradient.abs().max()) for gradient in expected.values())
+    for name, gradient in expected.items():
+        atol = 1e-5 * float(gradient.abs().max()) + 1e-6 * largest
+        torch.testing.assert_close(
+            found[name], gradient, rtol=1e-5, atol=atol, msg=lambda m, n=name: f"{n}: {m}"
+        )
+
+
+@pytest.mark.parametrize("name", SOME)
+def test_gradients_with_dropout_are_those_of_one_graph(
+    name: ModelName, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trainer = new_trainer(tmp_path / "run", model=name, micro_batch=MICRO)
+    model, batch = trainer.model, trainer.batches.batch(0, 0)
+
+    def encode(part: Batch) -> Tensor:
+        place = [part.first_pair] if part.first_pair else []
+        torch.manual_seed(int(stream_key(DROPOUT, 0, 0, *place) >> np.uint64(1)))
+        return model.encode(part)
+
+    model.train()
+    expected_loss = in_one_graph(model, batch, encode, MICRO)
+    expected_loss.backward()
+    expected = gradients(model)
+    trainer.optimizers.zero_grad()
+    loss, found = stepped(trainer, batch, monkeypatch)
+    assert loss == pytest.approx(expected_loss.item(), rel=1e-5)
+    assert_close(found, expected)
+    if name == "heterformer":  # dropout was on
+        trainer.options = options(seed=1, micro_batch=MICRO)
+        assert stepped(trainer, batch, monkeypatch)[0] != pytest.approx(loss, rel=1e-4)
+
+
+@pytest.mark.parametrize("name", list(MODELS))
+def test_gradients_without_dropout_are_those_of_the_plain_batch(
+    name: ModelName, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trainer = new_trainer(tmp_path / "run", model=name, micro_batch=MICRO)
+    without_dropout(trainer, monkeypatch)
+    batch = trainer.batches.batch(0, 0)
+    loss, found = stepped(trainer, batch, monkeypatch)
+    trainer.optimizers.zero_grad()
+    trainer.options = options(model=name)
+    plain_loss, plain = stepped(trainer, batch, monkeypatch)
+    assert loss == pytest.approx(plain_loss, rel=1e-5)
+    assert_close(found, plain)
+
+
+def test_a_slice_of_cached_states(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trainer = new_trainer(tmp_path / "run", neighbor_states="cached", micro_batch=MICRO)
+    without_dropout(trainer, monkeypatch)
+    assert trainer.cached is not None
+    list(trainer.cached.refresh(0, 1))
+    batch = trainer.batches.batch(0, 0)
+    loss, found = stepped(trainer, batch, monkeypatch)
+    trainer.optimizers.zero_grad()
+    trainer.options = options()
+    plain_loss, plain = stepped(trainer, batch, monkeypatch)
+    assert loss == pytest.approx(plain_loss, rel=1e-5)
+    assert_close(found, plain)
+
+
+def test_no_more_than_a_micro_batch_is_encoded_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trainer = new_trainer(tmp_path / "run", micro_batch=MICRO)
+    encode, met = trainer.model.encode, []
+
+    def recorded(batch: Batch) -> Tensor:
+        met.append((len(batch.centers) // 2, torch.is_grad_enabled()))
+        return encode(batch)
+
+    monkeypatch.setattr(trainer.model, "encode", recorded)
+    trainer._step(trainer.batches.batch(0, 0))
+    sizes = [5, 5, 5, 1]
+    assert met == [(size, False) for size in sizes] + [(size, True) for size in sizes]
+
+
+def test_a_run_in_micro_batches_goes_on_to_the_same_bits(tmp_path: Path) -> None:
+    whole = trained(tmp_path / "whole", micro_batch=MICRO)
+    for steps in (7, STEPS):
+        run = trained(tmp_path / "run", micro_batch=MICRO, max_steps=steps)
+    assert not differ(run, whole)
+    assert differ(run, trained(tmp_path / "plain"))  # other dropout
+    assert_same_run(trained(tmp_path / "one", micro_batch=PAIRS), trained(tmp_path / "plain"))
+
+
+def test_a_micro_batch_is_no_larger_than_the_batch() -> None:
+    assert options(micro_batch=PAIRS).micro_batch == PAIRS
+    with pytest.raises(InputError, match=r"^--micro-batch is 17, more than --batch-size 16; it is a part"):
+        options(micro_batch=17)
+    with pytest.raises(InputError, match=r"^--micro-batch is 0, expected more than 0\.$"):
+        options(micro_batch=0)
