@@ -106,8 +106,10 @@ def train(
     """
     _quiet_transformers()
     from heterformer.training.loop import train as train_run
+    from heterformer.training.processes import leave
 
     train_run(Network.open(network), run, options)
+    leave()
 
 
 def evaluate(

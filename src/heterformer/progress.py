@@ -21,11 +21,19 @@ from rich.text import Text
 
 console = Console()
 messages = Console(stderr=True)
+_silent = False
+
+
+def silence() -> None:
+    """No more sentences and bars from this process, since another of the same run tells them; errors stay."""
+    global _silent
+    _silent = True
 
 
 def say(sentence: str) -> None:
     """As it is: a path may hold what rich takes for markup, and nobody wants to copy a wrapped command."""
-    messages.print(Text(sentence), soft_wrap=True)
+    if not _silent:
+        messages.print(Text(sentence), soft_wrap=True)
 
 
 class Bar:
@@ -62,7 +70,7 @@ def progress_bar(description: str, total: float, unit: str = "") -> Iterator[Bar
 
     With a ``unit`` it also tells how many of them are done per second.
     """
-    if not messages.is_terminal:
+    if _silent or not messages.is_terminal:
         yield Bar(None, total)
         return
     columns = (
@@ -82,7 +90,7 @@ def progress_bar(description: str, total: float, unit: str = "") -> Iterator[Bar
 @contextmanager
 def waiting(description: str) -> Iterator[None]:
     """A line on standard error while something runs that cannot tell how far it is; it vanishes when done."""
-    if not messages.is_terminal:
+    if _silent or not messages.is_terminal:
         yield
         return
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())

@@ -68,11 +68,13 @@ def test_processes_have_the_parts_of_the_batch_that_one_would_have(processes: in
             pairs = len(whole.centers) // 2
             for rank, batches in enumerate(shared):
                 assert batches.steps_per_epoch == alone.steps_per_epoch == 5
-                part, rows = batches.batch(0, step), share_of(pairs, rank, processes)
+                part, most = batches.batch(0, step), -(-7 // processes)
+                rows = slice(min(rank * most, pairs), min((rank + 1) * most, pairs))
                 assert len(part.centers) == 2 * (rows.stop - rows.start)
                 assert part.first_pair == rows.start
                 if not len(part.centers):
-                    assert (step, rank) == (4, 0)
+                    assert step == 4
+                    assert rank > 0
                     assert slices(part, 1) == []
                     continue
                 expected = pair_slice(whole, rows.start, rows.stop)

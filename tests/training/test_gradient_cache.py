@@ -77,7 +77,7 @@ def assert_close(found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
 def test_gradients_with_dropout_are_those_of_one_graph(
     name: ModelName, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trainer = new_trainer(tmp_path / "run", model=name, micro_batch=MICRO)
+    trainer = new_trainer(tmp_path / "run", model=name, micro_batch=MICRO, textless_dim=64)
     model, batch = trainer.model, trainer.batches.batch(0, 0)
 
     def encode(part: Batch) -> Tensor:
@@ -102,12 +102,12 @@ def test_gradients_with_dropout_are_those_of_one_graph(
 def test_gradients_without_dropout_are_those_of_the_plain_batch(
     name: ModelName, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trainer = new_trainer(tmp_path / "run", model=name, micro_batch=MICRO)
+    trainer = new_trainer(tmp_path / "run", model=name, micro_batch=MICRO, textless_dim=64)
     without_dropout(trainer, monkeypatch)
     batch = trainer.batches.batch(0, 0)
     loss, found = stepped(trainer, batch, monkeypatch)
     trainer.optimizers.zero_grad()
-    trainer.options = options(model=name)
+    trainer.options = options(model=name, textless_dim=64)  # which all models can be told
     plain_loss, plain = stepped(trainer, batch, monkeypatch)
     assert loss == pytest.approx(plain_loss, rel=1e-5)
     assert_close(found, plain)

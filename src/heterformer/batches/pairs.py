@@ -11,7 +11,6 @@ from heterformer.batches.batch import Batch
 from heterformer.batches.batcher import Batcher
 from heterformer.batches.positives import fresh_positives
 from heterformer.batches.randomness import stream_key
-from heterformer.batches.slices import share_of
 from heterformer.network.pairs import Pairs
 
 BLOCK, CENTERS = 32, 2048  # at most so many steps are made at once, and of so many nodes
@@ -39,6 +38,7 @@ class TrainingBatches:
         self.batcher, self.pairs = batcher, pairs
         self.batch_size, self.seed = batch_size, seed
         self.false_negatives, self.fresh, self.share = false_negatives, fresh, share
+        self.skipped = 0  # steps by which a run is further than it has taken, since its batches were larger
         self._block: tuple[tuple[int, int], list[Batch]] = ((-1, -1), [])
         self._order: tuple[int, NDArray[np.int64]] = (-1, np.empty(0, dtype=np.int64))
 
@@ -55,6 +55,10 @@ class TrainingBatches:
             self._block = (block, self._made(epoch, step // steps * steps, steps))
         return self._block[1][step % steps]
 
+    def numbered(self, number: int) -> Batch:
+        """The batch of a run's step with this number, counted over all epochs."""
+        return self.batch(*divmod(number + self.skipped, self.steps_per_epoch))
+
     def epoch(self, epoch: int, first_step: int = 0) -> Iterator[Batch]:
         """The batches of one epoch, from ``first_step`` on."""
         for step in range(first_step, self.steps_per_epoch):
@@ -68,8 +72,14 @@ class TrainingBatches:
             pairs = fresh_positives(self.batcher.visible, pairs, stream_key(POSITIVES, self.seed, epoch))
         parts = [pairs[i : i + self.batch_size] for i in range(0, len(pairs), self.batch_size)]
         keys = [stream_key(TRAINING, self.seed, epoch, s) for s in steps]
-        shares = [share_of(len(part), *self.share) for part in parts]
+        shares = [self._share(len(part)) for part in parts]
         return self.batcher.several(parts, keys, false_negatives=self.false_negatives, shares=shares)
+
+    def _share(self, pairs: int) -> slice:
+        """As many pairs for each as in a full step, so that a short one is cut at the same places."""
+        rank, processes = self.share
+        most = -(-self.batch_size // processes)
+        return slice(min(rank * most, pairs), min((rank + 1) * most, pairs))
 
     def _ordered(self, epoch: int) -> NDArray[np.int64]:
         if self._order[0] != epoch:

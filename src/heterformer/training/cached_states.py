@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,8 @@ from heterformer.batches.batch import Batch, Texts
 from heterformer.batches.pairs import TrainingBatches
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.inference import each_text, evaluating, neighbor_numbers
-from heterformer.models.spool import StateSpool, write_spool
+from heterformer.models.spool import StateSpool, Write, write_spool
+from heterformer.training.processes import Processes
 
 TEXTS = 2048  # read between two moves of the progress bar
 STORED = np.float32  # of some PLMs the [CLS] states of all texts agree in the three digits of float16
@@ -41,8 +43,10 @@ class CachedStates:
         batches: TrainingBatches,
         folder: Path,
         every: int | None,
+        processes: Processes | None = None,
     ) -> None:
         self.model, self.read, self.batches, self.folder = model, read, batches, folder
+        self.processes = processes or Processes()
         self.every = every or batches.steps_per_epoch
         self.shape = self._states(np.arange(1)).shape[1:]  # (S, d)
         self.spool = StateSpool.open(self._path)
@@ -62,6 +66,7 @@ class CachedStates:
     def refresh(self, step: int, end: int) -> Generator[tuple[int, int], None, None]:
         """Compute what the steps from ``step`` to the next refresh, or to ``end``, will need.
 
+        Every process reads a part of the texts; the first one writes all, and the others open its spool.
         Yields (texts read, texts to read) as it proceeds; who stops listening leaves no states behind.
         """
         start = time.monotonic()
@@ -69,12 +74,20 @@ class CachedStates:
         numbers = self._met(step, until)
         self.remove()  # first, since two spools take twice the room
         about: dict[str, Any] = {"step": step, "until": until, "texts": len(numbers)}
-        with write_spool(self._path, numbers, self.shape, STORED, about) as write:
-            for first in range(0, len(numbers), TEXTS):
-                write(first, self._states(numbers[first : first + TEXTS]).numpy())
-                yield min(first + TEXTS, len(numbers)), len(numbers)
+        with self._writing(numbers, about) as write:
+            for first in range(0, len(numbers), TEXTS * self.processes.count):
+                own = first + TEXTS * self.processes.rank
+                states = self._states(numbers[own : own + TEXTS])  # (n, S, d)
+                write(first, self.processes.gathered(states).cpu().numpy())
+                yield min(first + TEXTS * self.processes.count, len(numbers)), len(numbers)
             about["seconds"] = round(time.monotonic() - start, 3)
+        self.processes.wait()
         self.spool = StateSpool.open(self._path)
+
+    def _writing(self, numbers: NDArray[np.int64], about: dict[str, Any]) -> AbstractContextManager[Write]:
+        if self.processes.first:
+            return write_spool(self._path, numbers, self.shape, STORED, about)
+        return nullcontext(lambda start, rows: None)
 
     def of(self, batch: Batch) -> Tensor:
         """(neighbour texts, S, d) for a batch, on the model's device."""
@@ -87,14 +100,15 @@ class CachedStates:
     def remove(self) -> None:
         """Free the disk."""
         self.spool = None
-        shutil.rmtree(self.folder, ignore_errors=True)
+        if self.processes.first:
+            shutil.rmtree(self.folder, ignore_errors=True)
 
     def _met(self, step: int, until: int) -> NDArray[np.int64]:
         """The neighbour texts of all batches from ``step`` to ``until``, ascending."""
         met = np.zeros(len(self.batches.batcher.tokens.offsets) - 1, dtype=bool)
         for number in range(step, until):
-            met[neighbor_numbers(self.batches.batch(*divmod(number, self.batches.steps_per_epoch)))] = True
-        return np.flatnonzero(met)
+            met[neighbor_numbers(self.batches.numbered(number))] = True
+        return np.flatnonzero(self.processes.union(torch.from_numpy(met)).numpy())
 
     def _states(self, numbers: NDArray[np.int64]) -> Tensor:
         with evaluating(self.model):

@@ -40,6 +40,7 @@ from heterformer.training.losses import link_prediction_loss
 from heterformer.training.model_card import write_model_card
 from heterformer.training.optimizers import Optimizers
 from heterformer.training.options import TrainingOptions
+from heterformer.training.processes import Processes
 from heterformer.training.run import CARD, Position, Run
 from heterformer.training.tensorboard import TensorBoard
 from heterformer.training.validation import in_batch_metrics
@@ -49,58 +50,79 @@ DROPOUT = 3  # the purpose of dropout's random stream, beside those of batches
 
 
 def train(network: Network, path: Path | str, options: TrainingOptions | None = None) -> Run:
-    """Train a new run, or go on with one that was stopped, until its budget or its patience is used up."""
+    """Train a new run, or go on with one that was stopped, until its budget or its patience is used up.
+
+    Under torchrun or ``accelerate launch`` all processes call this alike and work on the run together.
+    """
     options = (options or TrainingOptions()).resolved()
-    run = Run(path)
-    if run.started:
-        run.check(network, options)
-        run.write_config(network, options)  # budgets may have changed
-    else:
-        run.start(network, options)
-    Trainer(network, run, options).train()
+    run, processes = Run(path), Processes.joined(options.device)
+    with processes.one_by_one():
+        if processes.first:
+            _begin(run, network, options, processes.count)
+    Trainer(network, run, options, processes).train()
+    processes.wait()
     return run
 
 
-class Trainer:
-    """One process that works on a run."""
+def _begin(run: Run, network: Network, options: TrainingOptions, processes: int) -> None:
+    if run.started:
+        run.check(network, options, processes)
+        run.write_config(network, options)  # budgets may have changed
+    else:
+        run.start(network, options)
 
-    def __init__(self, network: Network, run: Run, options: TrainingOptions) -> None:
+
+class Trainer:
+    """One process that works on a run, alone or with others; of several the first one writes."""
+
+    def __init__(
+        self, network: Network, run: Run, options: TrainingOptions, processes: Processes | None = None
+    ) -> None:
         self.network, self.run, self.options = network, run, options
+        self.processes = processes or Processes()
         self.accelerator = Accelerator(mixed_precision=options.precision, cpu=options.device == "cpu")
-        self.split = run.split(network, options.split)
-        self.model = self._model().to(self.accelerator.device)
-        self.tokenizer = self._tokenizer()
+        self.goes_on, self.was_finished = run.started, run.finished
+        with self.processes.one_by_one():
+            self.split = run.split(network, options.split)
+            self.model = self._model().to(self.accelerator.device)
+            self.tokenizer = self._tokenizer()
+            tokens = open_tokens(network, self.tokenizer)
         self.optimizers = Optimizers(self.model, options)
         self.position, self.early = Position(), EarlyStopping(options.patience)
-        self.tensorboard = TensorBoard(run.path / "tensorboard") if options.tensorboard else None
-        tokens = open_tokens(network, self.tokenizer)
+        self.tensorboard = None
+        if options.tensorboard and self.processes.first:
+            self.tensorboard = TensorBoard(run.path / "tensorboard")
         self.batches = TrainingBatches(
             Batcher(VisibleNetwork.for_training(network, self.split), tokens),
             self.split.train,
-            options.batch_size,
+            options.batch_size * self.processes.count,
             options.seed,
             false_negatives=options.false_negatives == "mask",
             fresh=options.positives == "fresh",
+            share=(self.processes.rank, self.processes.count),
         )
         self.validation = Batcher(VisibleNetwork.for_evaluation(network, self.split), tokens)
-        self.cached = self._cached_states()
+        with self.processes.one_by_one():
+            self.cached = self._cached_states()
 
     def train(self) -> None:
         self._restore_or_warm_up()
-        if (reason := self._over()) and self.run.finished:
+        if (reason := self._over()) and self.was_finished:
             say(f"{self.run.path}: {reason} at step {self.position.step}; nothing to do.")
             return
-        (self.run.path / CARD).unlink(missing_ok=True)
+        if self.processes.first:
+            (self.run.path / CARD).unlink(missing_ok=True)
         with _interruptible() as interrupted, progress_bar("training", self._total_steps()) as bar:
             bar.advance(self.position.step)
             self._steps(bar, interrupted)
-        if interrupted:
+        if self._stops(interrupted):
             say(f"{self.run.path}: saved at step {self.position.step}; the same command goes on.")
             raise KeyboardInterrupt
-        self._finish()
+        if self.processes.first:
+            self._finish()
 
     def _model(self) -> NodeEncoder:
-        if self.run.started:
+        if self.goes_on:
             return untrained_model(self.run.path)
         chosen = self.options.model
         model = MODELS[chosen.model]
@@ -111,9 +133,7 @@ class Trainer:
     def _tokenizer(self) -> Any:
         name = self.options.model.backbone
         try:
-            tokenizer = AutoTokenizer.from_pretrained(
-                self.run.path if self.run.started else backbone_path(name)
-            )
+            tokenizer = AutoTokenizer.from_pretrained(self.run.path if self.goes_on else backbone_path(name))
         except (OSError, ValueError) as error:
             reason = str(error).splitlines()[0]
             raise InputError(f"the tokenizer of backbone {name!r} cannot be loaded: {reason}") from error
@@ -128,7 +148,7 @@ class Trainer:
         if self.options.neighbor_states == "live":
             return None
         every, folder = self.options.refresh_every, self.run.states
-        cached = CachedStates(self.model, self._text_states, self.batches, folder, every)
+        cached = CachedStates(self.model, self._text_states, self.batches, folder, every, self.processes)
         return cached if cached.shape[0] else None
 
     def _text_states(self, texts: Texts) -> Tensor:
@@ -137,31 +157,55 @@ class Trainer:
         return states
 
     def _restore_or_warm_up(self) -> None:
-        if self.run.started:
+        if self.goes_on:
             self.position, self.early = self.run.load_checkpoint(self.model, self.optimizers)
             self.early.patience = self.options.patience
-            self.run.rewind_metrics(self.position.step)
+            self._find_place()
+            self.processes.wait()
+            if self.processes.first:
+                self.run.rewind_metrics(self.position.step)
             return
-        self.run.rewind_metrics(-1)
-        self.model.config.save_pretrained(self.run.path)
-        self.tokenizer.save_pretrained(self.run.path)
-        KnownNodes.of(self.batches.batcher.visible, self.validation.tokens).save(self.run.path)
+        self.position.pairs_per_step = self.batches.batch_size
+        if self.processes.first:
+            self.run.rewind_metrics(-1)
+            self.model.config.save_pretrained(self.run.path)
+            self.tokenizer.save_pretrained(self.run.path)
+            KnownNodes.of(self.batches.batcher.visible, self.validation.tokens).save(self.run.path)
         self.model.prepare(self.validation.tokens, self.tokenizer.all_special_ids)
         if self.options.warm_up.warm_up and self.model.warms_up:
             visible, tokens = self.batches.batcher.visible, self.validation.tokens
-            for result in warm_up(self.model, visible, tokens, self.options.warm_up, self.options.seed):
+            asked, seed = self.options.warm_up, self.options.seed
+            for result in warm_up(self.model, visible, tokens, asked, seed, self.processes):
                 self._log(warm_up=asdict(result))
+        self.processes.same_weights(self.model)
         self._save()
+
+    def _find_place(self) -> None:
+        """Where to go on if a step has now another number of pairs: no pair of the epoch is left out."""
+        position, batches = self.position, self.batches
+        before = position.pairs_per_step or batches.batch_size
+        if before != batches.batch_size:
+            seen = position.step_of_epoch * before
+            position.step_of_epoch = seen // batches.batch_size
+            if position.step_of_epoch >= batches.steps_per_epoch:
+                position.epoch, position.step_of_epoch = position.epoch + 1, 0
+            now, pair = batches.batch_size, position.step_of_epoch * batches.batch_size
+            say(
+                f"{self.run.path}: steps had {before} pairs and have {now} from pair {pair:,} of the epoch on."
+            )
+        position.pairs_per_step = batches.batch_size
+        batches.skipped = position.epoch * batches.steps_per_epoch + position.step_of_epoch - position.step
 
     def _steps(self, bar: Bar, interrupted: list[int]) -> None:
         started = saved = time.monotonic()
         before = self.position.seconds
-        while not self._over() and not interrupted:
+        while not self._over() and not self._stops(interrupted):
             if not self._refreshed(bar, interrupted):
                 break
-            loss = self._step(self.batches.batch(self.position.epoch, self.position.step_of_epoch))
+            part = self._step(self.batches.batch(self.position.epoch, self.position.step_of_epoch))
             self._advance()
-            self.position.seconds = before + time.monotonic() - started
+            seconds = before + time.monotonic() - started if self.processes.first else 0.0
+            self.position.seconds, loss = self.processes.summed(seconds, part)  # one clock for all
             self._log(epoch=self.position.epoch, loss=loss)
             bar.advance()
             bar.describe(self._status(loss))
@@ -173,9 +217,12 @@ class Trainer:
             if (self._evaluation_due() or save_due) and not self._over():
                 self._save()
                 saved = time.monotonic()
-        if not interrupted and not self._evaluated():
+        if not self._stops(interrupted) and not self._evaluated():
             self._evaluate(counts=False)  # the budget ended here, not the patience
         self._save()
+
+    def _stops(self, interrupted: list[int]) -> bool:
+        return self.processes.any(bool(interrupted))
 
     def _refreshed(self, bar: Bar, interrupted: list[int]) -> bool:
         """See to it that the neighbours' states are there, if they are cached; false if interrupted."""
@@ -188,7 +235,7 @@ class Trainer:
             with closing(cached.refresh(step, self._total_steps())) as progress:
                 for read, texts in progress:
                     bar.describe(f"refreshing states, {read:,} of {texts:,} texts")
-                    if interrupted:
+                    if self._stops(interrupted):
                         return False
         about = cached.spool.about if cached.spool is not None else {}
         if about["step"] == step:  # in a run that goes on, its line has been forgotten
@@ -196,17 +243,20 @@ class Trainer:
         return True
 
     def _step(self, batch: Batch) -> float:
-        """One step of Eq. 13."""
+        """One step of Eq. 13, of this process's pairs against all keys; gives its part of the loss."""
         self.model.train()
         parts = slices(batch, self.options.micro_batch)
         empty = torch.empty(0, self.model.width, device=self.accelerator.device)
         queries, keys = pair_vectors(parts, self._vectors, empty)  # (P, d) each
         mask = batch.false_negatives
         with self.accelerator.autocast():
-            scores = self.model.scores(queries, keys)
-            loss = link_prediction_loss(scores, None if mask is None else mask.to(scores.device))
+            keys_of_all = self.processes.vectors(keys)  # (W * P, d)
+            scores = self.model.scores(queries, keys_of_all)
+            mask = None if mask is None else mask.to(scores.device)
+            loss = link_prediction_loss(scores, mask, batch.first_pair, len(keys_of_all))
         self.accelerator.backward(loss)
         replay(parts, self._vectors, queries, keys)
+        self.processes.sum_gradients(self.optimizers.dense_parameters, self.optimizers.row_parameters)
         if self.options.max_grad_norm is not None:
             torch.nn.utils.clip_grad_norm_(self.optimizers.dense_parameters, self.options.max_grad_norm)
         self.optimizers.step()
@@ -239,14 +289,16 @@ class Trainer:
 
     def _evaluated(self) -> bool:
         """Whether the last thing that happened was the evaluation of this very step."""
-        return any("validation" in line for line in self.run.metrics()[-1:])
+        last = self.run.metrics()[-1:] if self.processes.first else []
+        return bool(self.processes.as_the_first(any("validation" in line for line in last)))
 
     def _evaluate(self, counts: bool = True) -> None:
         pairs = self.split.validation[: self.options.validation_pairs]
         size = self.network.schema.test_batch_size
-        found = in_batch_metrics(self.model, self.validation, pairs, size, self.options.seed)
+        seed = self.options.seed
+        found = in_batch_metrics(self.model, self.validation, pairs, size, seed, self.processes)
         best = self.early.update(found.prec, self.position.step, counts)
-        if best:
+        if best and self.processes.first:
             self.run.save_best(self.model)
         self._log(
             epoch=self.position.epoch,
@@ -260,6 +312,8 @@ class Trainer:
         )
 
     def _log(self, **values: Any) -> None:
+        if not self.processes.first:
+            return
         self.run.log(step=self.position.step, **values)
         if self.tensorboard is not None:
             self.tensorboard.log(self.position.step, values)
@@ -278,7 +332,7 @@ class Trainer:
         return ""
 
     def _total_steps(self) -> int:
-        most = self.options.epochs * self.batches.steps_per_epoch
+        most = self.options.epochs * self.batches.steps_per_epoch - self.batches.skipped
         return min(most, self.options.max_steps or most)
 
     def _status(self, loss: float) -> str:
@@ -287,7 +341,8 @@ class Trainer:
         return f"epoch {self.position.epoch}, loss {loss:.3f}{figure}, {pace:.2f} s/step"
 
     def _save(self) -> None:
-        self.run.save_checkpoint(self.model, self.optimizers, self.position, self.early)
+        if self.processes.first:
+            self.run.save_checkpoint(self.model, self.optimizers, self.position, self.early)
 
     def _finish(self) -> None:
         """Leave the best model, ready for ``from_pretrained``, in the run folder."""

@@ -45,7 +45,7 @@ class Optimizers:
         self.rows: Optimizer | None = None
         if rows := [group for group in rows if group["params"]]:
             self.rows = SparseAdam(rows, eps=options.adam_epsilon)
-        self.dense_parameters = [p for group in self.dense.param_groups for p in group["params"]]
+        self.dense_parameters, self.row_parameters = (_parameters(o) for o in (self.dense, self.rows))
 
     def each(self) -> Iterator[Optimizer]:
         yield self.dense
@@ -79,6 +79,10 @@ class Optimizers:
                 if int(number) == o:
                     states.setdefault(int(parameter), {})[name] = _restored(optimizer, name, value)
             optimizer.load_state_dict({"state": states, "param_groups": values["param_groups"]})
+
+
+def _parameters(optimizer: Optimizer | None) -> list[nn.Parameter]:
+    return [p for group in optimizer.param_groups for p in group["params"]] if optimizer is not None else []
 
 
 def _restored(optimizer: Optimizer, name: str, value: Tensor) -> Any:

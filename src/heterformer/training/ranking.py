@@ -50,7 +50,7 @@ def in_batch_ranks(queries: Tensor, keys: Tensor, batch_size: int, scorer: Score
     for start in range(0, len(queries), batch_size):
         scores = scorer(queries[start : start + batch_size], keys[start : start + batch_size])
         found.append(ranks(scores, torch.arange(len(scores), device=scores.device)))
-    return torch.cat(found)
+    return torch.cat([torch.empty(0, dtype=torch.int64, device=queries.device), *found])
 
 
 def hits(found: Tensor, at: Sequence[int] = (1, 10, 100)) -> dict[int, float]:

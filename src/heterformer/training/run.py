@@ -22,6 +22,7 @@ from heterformer.training.early_stopping import EarlyStopping
 from heterformer.training.optimizers import Optimizers
 from heterformer.training.options import TrainingOptions, changed_options
 
+BATCH_SIZE = "--batch-size"
 CONFIG, METRICS, SPLIT, CARD = "config.yaml", "metrics.jsonl", "split.parquet", "README.md"
 
 
@@ -33,6 +34,7 @@ class Position:
     step_of_epoch: int = 0
     step: int = 0
     seconds: float = 0.0
+    pairs_per_step: int = 0  # of all processes; 0 in checkpoints that do not say: as many as now
 
 
 class Run:
@@ -103,10 +105,17 @@ class Run:
         }
         write_text(self.path / CONFIG, yaml.safe_dump(values, sort_keys=False))
 
-    def check(self, network: Network, options: TrainingOptions) -> None:
-        """Refuse to go on with another network or with options that would give another result."""
+    def check(self, network: Network, options: TrainingOptions, processes: int = 1) -> None:
+        """Refuse to go on with another network or with options that would give another result.
+
+        The batch size may change together with the number of processes if steps keep their pairs.
+        """
         self._check_network(network, self.config())
-        if changed := changed_options(self.options(), options):
+        changed = changed_options(self.options(), options)
+        pairs = self.progress()[0].pairs_per_step if self.started else 0
+        if BATCH_SIZE in changed and pairs == processes * options.batch_size:
+            changed.remove(BATCH_SIZE)
+        if changed:
             listed = ", ".join(changed)
             remedy = f"give the old values or another run folder (they are in {self.path / CONFIG})"
             raise InputError(f"{self.path}: cannot go on with {listed} changed; {remedy}.")

@@ -13,7 +13,7 @@ from torch.optim import Adam, Optimizer, SparseAdam
 from heterformer.batches.sampling import Ints
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.models.contract import NodeEncoder
-from heterformer.models.inference import plm_vectors
+from heterformer.models.inference import CHUNK, plm_vectors
 from heterformer.models.textless import TextlessNodes
 from heterformer.network.schema import NodeType
 from heterformer.network.tokens import PackedTokens
@@ -21,6 +21,7 @@ from heterformer.progress import progress_bar
 from heterformer.training.early_stopping import EarlyStopping
 from heterformer.training.losses import link_prediction_loss
 from heterformer.training.options import WarmUpOptions
+from heterformer.training.processes import Processes
 from heterformer.training.ranking import ranks
 
 HELD_OUT, TEST_BATCH = 2000, 100  # edges per type for the validation figure, and how many are ranked together
@@ -71,15 +72,27 @@ def text_edges(visible: VisibleNetwork, tokens: PackedTokens, node_type: NodeTyp
 
 
 def warm_up(
-    model: NodeEncoder, visible: VisibleNetwork, tokens: PackedTokens, options: WarmUpOptions, seed: int
+    model: NodeEncoder,
+    visible: VisibleNetwork,
+    tokens: PackedTokens,
+    options: WarmUpOptions,
+    seed: int,
+    processes: Processes | None = None,
 ) -> list[WarmUpResult]:
-    """Warm every textless type up. The PLM reads each text once; all steps work on those vectors alone."""
+    """Warm every textless type up. The PLM reads each text once; all steps work on those vectors alone.
+
+    Of several processes each reads a part of the texts, which is what takes the time, and the first one
+    takes the steps: only its model is warm afterwards, and only it has results.
+    """
+    processes = processes or Processes()
     textless = getattr(model, "textless", None)
     edges = {t: text_edges(visible, tokens, t) for t in visible.network.schema.textless}
     if not isinstance(textless, TextlessNodes) or not any(len(e.rows) for e in edges.values()):
         return []
     numbers = np.unique(np.concatenate([e.texts for e in edges.values()]))
-    vectors = plm_vectors(model, tokens, numbers)  # (N, d)
+    vectors = _read(model, tokens, numbers, processes)  # (N, d)
+    if not processes.first:
+        return []
     results = []
     for number, (node_type, found) in enumerate(edges.items()):
         places = TextEdges(found.rows, np.searchsorted(numbers, found.texts))
@@ -87,6 +100,19 @@ def warm_up(
         if len(places.rows):
             results.append(_warm_up_type(textless, node_type, places, vectors, options, rng))
     return results
+
+
+def _read(model: NodeEncoder, tokens: PackedTokens, numbers: Ints, processes: Processes) -> Tensor:
+    """(N, d): the PLM's vectors, of which only the first process keeps all."""
+    if processes.count == 1:
+        return plm_vectors(model, tokens, numbers)
+    found, size = [torch.empty(0, model.width)], CHUNK * processes.count
+    for start in range(0, len(numbers), size):
+        part = numbers[start : start + size]
+        vectors = processes.gathered(plm_vectors(model, tokens, part[processes.share(len(part))]))
+        if processes.first:
+            found.append(vectors.cpu())
+    return torch.cat(found)
 
 
 def _warm_up_type(

@@ -1,0 +1,50 @@
+"""A trainer on a synthetic network, to take steps of: with MiniLM, or a tiny random BERT to try it out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoTokenizer, BertConfig, BertModel
+
+from heterformer.datasets.synthetic import SyntheticOptions, write_synthetic
+from heterformer.models.minilm import backbone_path
+from heterformer.network.build import build_network
+from heterformer.network.spec import NetworkSpec
+from heterformer.network.store import Network
+from heterformer.training.loop import Trainer
+from heterformer.training.options import ModelOptions, TrainingOptions
+from heterformer.training.processes import Processes
+from heterformer.training.run import Run
+
+
+def prepare(folder: Path, papers: int, tiny: bool) -> None:
+    """Build the network and, if ``tiny``, the backbone; once, for all processes that then measure."""
+    spec = write_synthetic(folder / "tables", SyntheticOptions(papers=papers))
+    build_network(NetworkSpec.load(spec), folder / "network", data=spec.parent)
+    if tiny:
+        tokenizer = AutoTokenizer.from_pretrained(backbone_path("minilm"))
+        sizes = {"num_hidden_layers": 2, "hidden_size": 32, "num_attention_heads": 2}
+        config = BertConfig(vocab_size=len(tokenizer), intermediate_size=64, **sizes)
+        BertModel(config).save_pretrained(folder / "backbone")
+        tokenizer.save_pretrained(folder / "backbone")
+
+
+def new_trainer(folder: Path, processes: Processes | None = None, **options: Any) -> Trainer:
+    """A new run in a folder that ``prepare`` filled; nothing is warmed up."""
+    tiny = folder / "backbone"
+    model = ModelOptions(backbone=str(tiny) if tiny.is_dir() else "minilm").resolved()
+    asked = TrainingOptions(model=model, device="cpu", **options).resolved()
+    processes = processes or Processes()
+    network, run = Network.open(folder / "network"), Run(folder / f"run-{processes.count}")
+    with processes.one_by_one():
+        if processes.first:
+            run.start(network, asked)
+    torch.manual_seed(0)
+    return Trainer(network, run, asked, processes)
+
+
+def take_step(trainer: Trainer, number: int) -> None:
+    trainer.position.step = number
+    trainer._step(trainer.batches.numbered(number))

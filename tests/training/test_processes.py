@@ -1,0 +1,342 @@
+"""Several processes compute what one would with all their pairs, stop together and go on together."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from heterformer.models.registry import ModelName
+from heterformer.training.options import TrainingOptions, as_flags
+from heterformer.training.processes import Processes
+from heterformer.training.run import Run
+from tests.learning import tiny_network, wait_for_lines
+from tests.training.runs import (
+    MANY,
+    STEPS,
+    differ,
+    options,
+    trained,
+    waiting_at,
+    without_seconds,
+)
+from tests.training.several import (
+    SECONDS,
+    said,
+    start_together,
+    step_of,
+    steps_together,
+    together,
+    train_together,
+)
+
+B = 8  # pairs per process; two of them have the 16 that a run alone has
+
+
+def trained_by(count: int, folder: Path, **changes: Any) -> Run:
+    asked = options(**{"batch_size": B} | changes)
+    path = folder / "run"
+    codes = together(folder, count, train_together, tiny_network().path, path, asked)
+    assert codes == [0] * count, [said(folder, rank) for rank in range(count)]
+    return Run(path)
+
+
+def losses(run: Run) -> list[float]:
+    return [line["loss"] for line in run.metrics() if "loss" in line]
+
+
+def assert_close(found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
+    """To 1e-5 of a gradient's largest entry. Some gradients are zero but for the rounding of large terms."""
+    assert found.keys() == expected.keys()
+    largest = max(float(gradient.abs().max()) for gradient in expected.values())
+    for name, gradient in expected.items():
+        atol = 1e-5 * float(gradient.abs().max()) + 1e-6 * largest
+        torch.testing.assert_close(found[name], gradient, rtol=1e-5, atol=atol)
+
+
+# --- A step -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory: pytest.TempPathFactory) -> int:
+    """How many pairs there are to train on."""
+    run = Run(tmp_path_factory.mktemp("pairs") / "run")
+    run.start(tiny_network(), options())
+    return len(run.split(tiny_network()).train)
+
+
+def test_two_processes_have_the_gradients_of_one_with_twice_the_batch(tmp_path: Path, pairs: int) -> None:
+    """Without dropout those of the plain batch; with it those of one that takes it in two micro-batches."""
+    last = pairs // 16
+    assert pairs % 16 > 2
+    names: tuple[ModelName, ...] = ("heterformer", "bert_rgcn", "graph_formers_plus", "mean_sage")
+    cached = {"neighbor_states": "cached"}
+    asked: list[tuple[dict[str, Any], dict[str, Any], int, bool]] = [
+        *(({"model": name, "textless_dim": 64}, {}, 0, False) for name in names),
+        *(({"model": name, "textless_dim": 64}, {"micro_batch": B}, 1, True) for name in names),
+        ({}, {}, last, False),  # fewer pairs
+        ({"micro_batch": 3}, {"micro_batch": None}, 0, False),
+        ({"micro_batch": 4}, {"micro_batch": 4}, 0, True),
+        (cached, {"micro_batch": B}, 1, True),
+        ({"sparse_tokens": False, "false_negatives": "keep"}, {}, 0, False),
+    ]
+    shared = [(options(**{"batch_size": B, **both}), step, dropout) for both, _, step, dropout in asked]
+    found = steps_together(tmp_path, 2, tiny_network().path, shared)
+    for number, (both, alone, step, dropout) in enumerate(asked):
+        asked_alone = options(**{"batch_size": 2 * B, **both, **alone})
+        expected = step_of(tiny_network().path, tmp_path / f"alone{number}", asked_alone, step, dropout)
+        for each in found[number]:
+            assert_close(each, expected)
+    keep, mask = found[-1][0]["loss"], found[0][0]["loss"]
+    assert keep > mask  # which reached across the two
+
+
+def test_a_process_without_pairs_takes_part(tmp_path: Path, pairs: int) -> None:
+    sizes = ((count, size) for count in (3, 4, 5) for size in range(4, pairs))
+    count, size = next((c, s) for c, s in sizes if 2 <= pairs % (c * s) < c)
+    last = pairs // (count * size)
+    (found,) = steps_together(tmp_path, count, tiny_network().path, [(options(batch_size=size), last, False)])
+    alone = options(batch_size=count * size)
+    expected = step_of(tiny_network().path, tmp_path / "alone", alone, last, False)
+    for each in found:
+        assert_close(each, expected)
+
+
+# --- What is exchanged ------------------------------------------------------------------------------------
+
+ROWS = ([3, 1, 3, 7], None, [1])  # touched in each of three processes; a row may be met twice
+WIDTH = 4
+
+
+def table_gradient(rank: int, size: int) -> Tensor | None:
+    index = ROWS[rank]
+    if index is None:
+        return None
+    values = torch.arange(float(len(index) * WIDTH)).view(-1, WIDTH) + rank
+    return torch.sparse_coo_tensor(torch.tensor([index]), values, (size, WIDTH))
+
+
+def exchange(out: Path) -> None:
+    processes = Processes.joined("cpu")
+    assert processes.device.type == "cpu"
+    found: dict[str, Tensor] = {}
+    sent = []
+    for size in (10, 100_000):
+        table, unused = (torch.nn.Parameter(torch.zeros(size, WIDTH)) for _ in range(2))
+        dense, lonely, nobodys = (torch.nn.Parameter(torch.zeros(3)) for _ in range(3))
+        table.grad = table_gradient(processes.rank, size)
+        dense.grad = torch.full((3,), float(processes.rank))
+        lonely.grad = torch.ones(3) if processes.rank == 1 else None
+        before = processes.sent
+        processes.sum_gradients([dense, lonely, nobodys], [table, unused])
+        sent.append(processes.sent - before)
+        assert nobodys.grad is None
+        assert unused.grad is None
+        assert table.grad is not None
+        assert table.grad.is_sparse
+        assert table.grad._nnz() == 3
+        found |= {f"table{size}": table.grad.to_dense(), "dense": dense.grad, "lonely": lonely.grad}
+    found["sent"] = torch.tensor(sent)
+    found["gathered"] = processes.gathered(torch.full((processes.rank, 2), float(processes.rank)))
+    found["nothing"] = processes.gathered(torch.empty(0, 2))
+    found["union"] = processes.union(torch.arange(4) == processes.rank)
+    found["first"] = torch.tensor(processes.as_the_first(7.5 + processes.rank))
+    found["any"] = torch.tensor([processes.any(processes.rank == 2), processes.any(False)])
+    save_file(found, out / f"{processes.rank}.safetensors")
+
+
+def test_touched_rows_are_exchanged_and_no_others(tmp_path: Path) -> None:
+    assert together(tmp_path, 3, exchange, tmp_path) == [0, 0, 0], said(tmp_path, 0)
+    for rank in range(3):
+        found = load_file(tmp_path / f"{rank}.safetensors")
+        for size in (10, 100_000):
+            parts = [g.to_dense() for r in range(3) if (g := table_gradient(r, size)) is not None]
+            assert torch.equal(found[f"table{size}"], sum(parts, torch.zeros(size, WIDTH)))
+        assert found["dense"].tolist() == [3.0] * 3
+        assert found["lonely"].tolist() == [1.0] * 3
+        small, large = found["sent"].tolist()
+        assert small == large < 200
+        assert found["gathered"].tolist() == [[1.0, 1.0], [2.0, 2.0], [2.0, 2.0]]
+        assert found["nothing"].shape == (0, 2)
+        assert found["union"].tolist() == [True, True, True, False]
+        assert found["first"] == 7.5
+        assert found["any"].tolist() == [True, False]
+
+
+def test_one_process_exchanges_nothing() -> None:
+    alone, rows = Processes(), torch.ones(2, 3, requires_grad=True)
+    assert alone.first
+    assert alone.gathered(rows) is rows
+    assert alone.vectors(rows) is rows
+    assert alone.summed(1.5, 2) == [1.5, 2]
+    assert alone.share(7) == slice(0, 7)
+    alone.wait()
+    assert alone.sent == 0
+
+
+# --- Runs -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A run of two processes that nothing has disturbed."""
+    return trained_by(2, tmp_path_factory.mktemp("two"))
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """One process with as many pairs a step, and with the dropout that two have."""
+    return trained(tmp_path_factory.mktemp("one") / "run", batch_size=2 * B, micro_batch=B)
+
+
+def assert_similar(run: Run, other: Run) -> None:
+    """Equal but for rounding, which training makes larger step by step."""
+    one, two = without_seconds(run.metrics()), without_seconds(other.metrics())
+    assert [line.keys() for line in one] == [line.keys() for line in two]
+    assert losses(run) == pytest.approx(losses(other), rel=1e-3)
+    for a, b in zip(one, two, strict=True):
+        assert a.get("validation", {}) == pytest.approx(b.get("validation", {}), abs=0.02)
+        if "warm_up" in a:
+            assert a["warm_up"]["mrr"] == pytest.approx(b["warm_up"]["mrr"], abs=1e-3)
+
+
+def test_two_processes_train_the_run_that_one_would(whole: Run, alone: Run) -> None:
+    assert_similar(whole, alone)
+    assert whole.finished
+    assert not (whole.path / "states").exists()
+    for sentence in ("validation PREC", "Next: heterformer evaluate"):
+        assert sentence in said(whole.path.parent, 0)
+        assert sentence not in said(whole.path.parent, 1)
+
+
+def test_two_processes_go_on_to_the_same_bits(whole: Run, tmp_path: Path) -> None:
+    for steps in (7, STEPS):
+        run = trained_by(2, tmp_path, max_steps=steps)
+    assert not differ(run, whole)
+    assert losses(run) == losses(whole)
+
+
+def test_two_processes_with_cached_states(tmp_path: Path) -> None:
+    cached = {"neighbor_states": "cached", "refresh_every": 6}
+    for steps in (8, STEPS):
+        run = trained_by(2, tmp_path / "two", max_steps=steps, **cached)
+    alone = trained(tmp_path / "one", batch_size=2 * B, micro_batch=B, max_steps=8, **cached)
+    assert losses(run)[:8] == pytest.approx(losses(alone), rel=1e-3)
+    assert [m["refresh"]["texts"] for m in run.metrics() if "refresh" in m][:2] == [
+        m["refresh"]["texts"] for m in alone.metrics() if "refresh" in m
+    ]
+    assert not run.states.exists()
+
+
+def test_one_goes_on_where_two_stopped(whole: Run, tmp_path: Path) -> None:
+    """With as many pairs a step it meets the same pairs, and dropout is the same in micro-batches."""
+    trained_by(2, tmp_path, max_steps=7)
+    run = trained(tmp_path / "run", batch_size=2 * B, micro_batch=B)
+    assert_similar(run, whole)
+    assert run.options().batch_size == 2 * B
+
+
+def test_another_number_of_processes_goes_on_by_pairs(
+    tmp_path: Path, pairs: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trained_by(2, tmp_path, max_steps=3)
+    run = trained(tmp_path / "run", batch_size=B, max_steps=5)
+    assert "steps had 16 pairs and have 8 from pair 48 of the epoch on." in capsys.readouterr().err
+    position = json.loads((run.last / "state.json").read_text())["position"]
+    assert position["step"] == 5
+    assert position["step_of_epoch"] == 8
+    assert position["pairs_per_step"] == 8
+    run = trained_by(2, tmp_path, max_steps=6)  # 64 pairs are seen: four steps of two
+    position = json.loads((run.last / "state.json").read_text())["position"]
+    assert (position["epoch"], position["step_of_epoch"]) == (0, 5)
+    assert len(losses(run)) == 6
+    assert np.isfinite(losses(run)).all()
+
+
+# --- Ends -------------------------------------------------------------------------------------------------
+
+
+def slow_at(network: Path, path: Path, until: Path, asked: TrainingOptions) -> None:
+    waiting_at(5, until, train_together, network, path, asked)
+
+
+def test_a_signal_to_one_stops_all(whole: Run, tmp_path: Path) -> None:
+    asked, path = options(batch_size=B, checkpoint_minutes=MANY), tmp_path / "run"
+    go = tmp_path / "go"
+    processes = start_together(tmp_path, 2, slow_at, tiny_network().path, path, go, asked)
+    try:
+        wait_for_lines(path / "metrics.jsonl", 5, processes[0])
+        assert processes[1].pid is not None
+        os.kill(processes[1].pid, signal.SIGINT)
+        go.touch()
+        for process in processes:
+            process.join(SECONDS)
+        assert [process.exitcode for process in processes] == [1, 1]
+    finally:
+        for process in processes:
+            process.kill()
+            process.join()
+    step = Run(path).metrics()[-1]["step"]
+    assert step < STEPS
+    assert f"saved at step {step}; the same command goes on." in said(tmp_path, 0)
+    run = trained_by(2, tmp_path)
+    assert not differ(run, whole)
+
+
+def test_a_mistake_is_told_once(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "thesis.tex").touch()
+    codes = together(tmp_path, 2, train_together, tiny_network().path, tmp_path / "run", options())
+    assert codes == [1, 1]
+    assert "exists and is not a run; choose another name." in said(tmp_path, 0)
+    assert "exists and is not a run" not in said(tmp_path, 1)
+    assert "process 1 of 2: lost the others, whose own messages say why" in said(tmp_path, 1)
+
+
+def test_a_killed_process_ends_the_others(tmp_path: Path) -> None:
+    """With torchrun itself, from the command line."""
+    path = tmp_path / "run"
+    flags = as_flags(options(batch_size=B, max_steps=None, checkpoint_minutes=MANY, epochs=100_000))
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    command = [*torchrun, "-m", "heterformer", "train", str(tiny_network().path), str(path), *flags]
+    with (tmp_path / "log").open("w") as log:
+        launcher = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+    workers: list[int] = []
+    try:
+        deadline = time.monotonic() + SECONDS
+        while len(Run(path).metrics()) < 6:
+            assert launcher.poll() is None, (tmp_path / "log").read_text()
+            assert time.monotonic() < deadline, (tmp_path / "log").read_text()
+            time.sleep(0.05)
+        workers = children(launcher.pid)
+        assert len(workers) == 2
+        os.kill(next(pid for pid in workers if b"\0RANK=1\0" in environment(pid)), signal.SIGKILL)
+        assert launcher.wait(SECONDS) != 0
+        assert [pid for pid in workers if Path(f"/proc/{pid}").exists()] == []
+        told = " ".join((tmp_path / "log").read_text().split())
+        assert "Signal 9 (SIGKILL)" in told
+    finally:
+        for pid in (*workers, launcher.pid):
+            if Path(f"/proc/{pid}").exists():
+                os.kill(pid, signal.SIGKILL)
+        launcher.wait()
+
+
+def children(pid: int) -> list[int]:
+    threads = Path(f"/proc/{pid}/task").iterdir()
+    return [int(child) for thread in threads for child in (thread / "children").read_text().split()]
+
+
+def environment(pid: int) -> bytes:
+    return b"\0" + Path(f"/proc/{pid}/environ").read_bytes()
