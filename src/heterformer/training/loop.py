@@ -189,10 +189,9 @@ class Trainer:
             position.step_of_epoch = seen // batches.batch_size
             if position.step_of_epoch >= batches.steps_per_epoch:
                 position.epoch, position.step_of_epoch = position.epoch + 1, 0
-            now, pair = batches.batch_size, position.step_of_epoch * batches.batch_size
-            say(
-                f"{self.run.path}: steps had {before} pairs and have {now} from pair {pair:,} of the epoch on."
-            )
+            pair = position.step_of_epoch * batches.batch_size
+            now = f"have {batches.batch_size} from pair {pair:,} of the epoch on"
+            say(f"{self.run.path}: steps had {before} pairs and {now}.")
         position.pairs_per_step = batches.batch_size
         batches.skipped = position.epoch * batches.steps_per_epoch + position.step_of_epoch - position.step
 
