@@ -361,6 +361,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             args=with_neighbor_flags(with_config(arguments)),
         )
     except InputError as error:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # torchrun may send one while Python ends
         messages.print(Text.assemble(("error: ", "bold red"), str(error)), soft_wrap=True)
         sys.exit(1)
     except OSError as error:

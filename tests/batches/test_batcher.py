@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from heterformer.batches import batcher as batcher_module
 from heterformer.batches.batcher import Batcher
 from heterformer.batches.randomness import stream_key
 from heterformer.batches.visible import VisibleNetwork
@@ -85,6 +87,19 @@ def test_several_batches_at_once_are_those_made_one_by_one(facts: Facts, options
         together = batcher.several(parts, keys, false_negatives=True)
         alone = [batcher.pairs(p, k, false_negatives=True) for p, k in zip(parts, keys, strict=True)]
         assert all(same(a, b) for a, b in zip(together, alone, strict=True))
+
+
+@few
+@given(networks(), SPLITS, st.integers(1, 20))
+def test_masks_are_the_same_in_little_memory(facts: Facts, options: SplitOptions, entries: int) -> None:
+    with decoder(facts) as read, pytest.MonkeyPatch.context() as patched:
+        split = split_of(read.network, options)
+        batcher = read.batcher(VisibleNetwork.for_training(read.network, split))
+        parts, keys = [split.train[:1], split.train, split.train[1:]], [stream_key(k) for k in range(3)]
+        expected = batcher.several(parts, keys, false_negatives=True)
+        patched.setattr(batcher_module, "ENTRIES", entries)
+        found = batcher.several(parts, keys, false_negatives=True)
+        assert all(same(a, b) for a, b in zip(found, expected, strict=True))
 
 
 @few

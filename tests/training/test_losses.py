@@ -32,6 +32,14 @@ def test_is_equation_13() -> None:
     assert link_prediction_loss(SCORES).item() == pytest.approx(by_hand, abs=1e-6)
 
 
+@pytest.mark.parametrize("cut", [0, 1, 2, 3])
+def test_parts_of_the_queries_add_up(cut: int) -> None:
+    mask = torch.tensor([[False, True, False], [False, False, True], [False, False, False]])
+    parts = [(SCORES[:cut], mask[:cut], 0), (SCORES[cut:], mask[cut:], cut)]
+    found = sum(link_prediction_loss(scores, masked, first, 3).item() for scores, masked, first in parts)
+    assert found == pytest.approx(link_prediction_loss(SCORES, mask).item(), abs=1e-6)
+
+
 def test_masked_keys_are_no_negatives() -> None:
     mask = torch.tensor([[False, True, False], [False, False, True], [False, False, False]])
     by_hand = (math.log(1 + math.exp(-0.5)) + math.log(1 + math.exp(1.0)) + math.log(3)) / 3

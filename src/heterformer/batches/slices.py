@@ -38,10 +38,10 @@ def pair_slice(batch: Batch, start: int, stop: int) -> Batch:
         if len(edges):
             kept[edge_type] = Neighbors(place[n.center[edges]], n.node[edges])
     met = [n.node for r, n in kept.items() if r.neighbor not in batch.textless]
-    neighbors = torch.cat([batch.centers[:0], *met]).unique()
+    neighbors = torch.unique(torch.cat([batch.centers[:0], *met]))
     texts = torch.cat([neighbors, _others(batch, centers, neighbors)])
     rows = {
-        t: torch.cat([batch.centers[:0], *(n.node for r, n in kept.items() if r.neighbor == t)]).unique()
+        t: torch.unique(torch.cat([batch.centers[:0], *(n.node for r, n in kept.items() if r.neighbor == t)]))
         for t in batch.textless
     }
     among_texts = _places(texts, len(batch.texts))
@@ -72,6 +72,6 @@ def _others(batch: Batch, centers: Tensor, neighbors: Tensor) -> Tensor:
     """The centres' texts that are nobody's neighbour, by their numbers if these are known."""
     alone = torch.ones(len(batch.texts), dtype=torch.bool)
     alone[neighbors] = False
-    distinct = centers.unique()
-    found = distinct[alone[distinct]]
+    distinct = torch.unique(centers)
+    found: Tensor = distinct[alone[distinct]]
     return found if batch.text_numbers is None else found[torch.argsort(batch.text_numbers[found])]

@@ -157,7 +157,9 @@ class Processes:
     def _sum_bucket(self, gradients: list[Tensor]) -> None:
         flat = torch.cat([g.flatten() for g in gradients])
         self._reduce(flat)
-        for gradient, summed in zip(gradients, flat.split([g.numel() for g in gradients]), strict=True):
+        for gradient, summed in zip(
+            gradients, torch.split(flat, [g.numel() for g in gradients]), strict=True
+        ):
             gradient.copy_(summed.view_as(gradient))
 
     def _sum_rows(self, table: nn.Parameter, counts: list[int]) -> None:
@@ -204,7 +206,9 @@ class Processes:
         try:
             yield
         except RuntimeError as error:
-            reason = " ".join(str(error).split())[:200]
+            reason = (
+                " ".join(str(error).split()).split("] ", 1)[-1].split(". ")[0][:200]
+            )  # gloo tells its file
             lost = f"process {self.rank} of {self.count}: lost the others, whose own messages say why"
             raise InputError(f"{lost} ({reason}).") from error
 
