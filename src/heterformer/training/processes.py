@@ -157,9 +157,8 @@ class Processes:
     def _sum_bucket(self, gradients: list[Tensor]) -> None:
         flat = torch.cat([g.flatten() for g in gradients])
         self._reduce(flat)
-        for gradient, summed in zip(
-            gradients, torch.split(flat, [g.numel() for g in gradients]), strict=True
-        ):
+        parts = torch.split(flat, [g.numel() for g in gradients])
+        for gradient, summed in zip(gradients, parts, strict=True):
             gradient.copy_(summed.view_as(gradient))
 
     def _sum_rows(self, table: nn.Parameter, counts: list[int]) -> None:
