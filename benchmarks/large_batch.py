@@ -35,6 +35,7 @@ def measured(folder: Path, batch_size: int, micro_batch: int | None, pairs: int)
     """MB beyond what is there before, and seconds per pair; meant for a process of its own."""
     trainer = new_trainer(folder, batch_size=batch_size, micro_batch=micro_batch)
     steps = max(2, pairs // batch_size)
+    Path("/proc/self/clear_refs").write_text("5")  # forget the peak of loading
     before = _status("VmRSS")
     take_step(trainer, 0)  # allocates the optimiser's state
     clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter

@@ -80,7 +80,8 @@ class Trainer:
     ) -> None:
         self.network, self.run, self.options = network, run, options
         self.processes = processes or Processes()
-        self.accelerator = Accelerator(mixed_precision=options.precision, cpu=options.device == "cpu")
+        cpu = options.device == "cpu" or self.processes.on_cpus
+        self.accelerator = Accelerator(mixed_precision=options.precision, cpu=cpu)
         self.goes_on, self.was_finished = run.started, run.finished
         with self.processes.one_by_one():
             self.split = run.split(network, options.split)

@@ -55,6 +55,11 @@ class Processes:
         """Whether this is the one that writes files and tells the user."""
         return self.rank == 0
 
+    @property
+    def on_cpus(self) -> bool:
+        """Whether several processes go without GPUs."""
+        return self.count > 1 and self.device.type == "cpu"
+
     def share(self, count: int) -> slice:
         """This process's part of so many things."""
         return share_of(count, self.rank, self.count)
