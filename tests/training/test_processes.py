@@ -123,7 +123,7 @@ def table_gradient(rank: int, size: int) -> Tensor | None:
     if index is None:
         return None
     values = torch.arange(float(len(index) * WIDTH)).view(-1, WIDTH) + rank
-    return torch.sparse_coo_tensor(torch.tensor([index]), values, (size, WIDTH))
+    return torch.sparse_coo_tensor(torch.tensor([index]), values, (size, WIDTH), check_invariants=True)
 
 
 def exchange(out: Path) -> None:
