@@ -21,7 +21,7 @@ from heterformer.training.processes import Processes
 from heterformer.training.run import Run
 from tests.learning import start_process
 
-SECONDS = 240  # before processes that hang are killed; on a machine that does nothing else they take three
+SECONDS = 600  # before processes that hang are killed; on a machine that does nothing else they take three
 
 
 def together(folder: Path, count: int, function: Callable[..., Any], *arguments: Any) -> list[int | None]:
