@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -332,10 +333,14 @@ def test_a_killed_process_ends_the_others(tmp_path: Path) -> None:
         told = " ".join((tmp_path / "log").read_text().split())
         assert "Signal 9 (SIGKILL)" in told
     finally:
-        for pid in (*workers, launcher.pid):
-            if Path(f"/proc/{pid}").exists():
+        if launcher.poll() is None:
+            launcher.send_signal(signal.SIGSTOP)  # so that it starts nobody else
+            workers = children(launcher.pid)
+            launcher.kill()
+            launcher.wait()
+        for pid in workers:
+            with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        launcher.wait()
 
 
 def children(pid: int) -> list[int]:
