@@ -318,7 +318,6 @@ def test_a_killed_process_ends_the_others(tmp_path: Path) -> None:
     command = [*torchrun, "-m", "heterformer", "train", str(tiny_network().path), str(path), *flags]
     with (tmp_path / "log").open("w") as log:
         launcher = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
-    workers: list[int] = []
     try:
         deadline = time.monotonic() + SECONDS
         while len(Run(path).metrics()) < 6:
@@ -335,12 +334,10 @@ def test_a_killed_process_ends_the_others(tmp_path: Path) -> None:
     finally:
         if launcher.poll() is None:
             launcher.send_signal(signal.SIGSTOP)  # so that it starts nobody else
-            workers = children(launcher.pid)
-            launcher.kill()
+            for pid in (*children(launcher.pid), launcher.pid):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
             launcher.wait()
-        for pid in workers:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
 
 
 def children(pid: int) -> list[int]:
