@@ -19,6 +19,7 @@ LETTERS = 48  # of a name in the legend
 SIZES = (2.5, 16.0)  # square points of a marker: of thousands of nodes, of a few
 RIM = 0.06  # of a marker's width, in white around it: a heap of nodes is no blot
 INK = 13_000  # square points of all markers in between
+PARTS = 40  # that are drawn one after the other, so that no type lies on top of the others
 SHAPES = dict(zip(MARKERS, "osD^vPX", strict=True))
 AREAS = {"square": 0.8, "diamond": 0.75, "plus": 1.3, "cross": 1.3}  # so that none seems larger
 
@@ -40,17 +41,18 @@ def draw_map_figure(found: NodeMap, path: Path) -> Path:
 
 
 def _draw_points(axes: Any, found: NodeMap) -> None:
-    colors, marker = colors_of_groups(found.groups), markers_of(found.types)
-    size = float(np.clip(INK / max(len(found.points), 1), *SIZES))
-    for grey in (True, False):  # behind and in front; of a type all at once, in the map's order
-        for node_type in found.types:
-            points = [p for p in found.points if p.node_type == node_type and p.group.grey == grey]
+    colors, markers = colors_of_groups(found.groups), markers_of(found.types)
+    size = float(np.clip(INK / len(found.points), *SIZES))
+    part = -(-len(found.points) // PARTS)
+    for start in range(0, len(found.points), part):
+        for node_type, marker in markers.items():
+            points = [p for p in found.points[start : start + part] if p.node_type == node_type]
             axes.scatter(
                 [p.x for p in points],
                 [p.y for p in points],
-                s=size * AREAS.get(marker[node_type], 1.0),
+                s=size * AREAS.get(marker, 1.0),
                 c=[colors[p.group].light for p in points],
-                marker=SHAPES[marker[node_type]],
+                marker=SHAPES[marker],
                 linewidths=RIM * size**0.5,
                 edgecolors="white",
             )
