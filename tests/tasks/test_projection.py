@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_limits
+from sklearn.manifold import TSNE
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from heterformer.errors import InputError
 from heterformer.tasks.projection import MapOptions, place_among, project
@@ -12,9 +13,9 @@ from tests.tasks.mapping import clusters, share_of_own
 
 
 def test_planted_clusters_stay_together() -> None:
-    places = project(clusters(4, 40))
-    assert places.shape == (160, 2)
-    assert share_of_own(places, np.repeat(range(4), 40).tolist()) > 0.95
+    places = project(clusters(4, 30))
+    assert places.shape == (120, 2)
+    assert share_of_own(places, np.repeat(range(4), 30).tolist()) > 0.95
 
 
 def test_only_directions_count() -> None:
@@ -23,19 +24,30 @@ def test_only_directions_count() -> None:
     assert np.array_equal(project(vectors), project(longer))
 
 
-def test_the_same_picture_again_whatever_the_number_of_threads() -> None:
-    vectors = clusters(3, 40)
-    with threadpool_limits(limits=1):
-        one = project(vectors)
-    with threadpool_limits(limits=4):
-        several = project(vectors)
-    assert np.array_equal(one, several)
-    assert not np.array_equal(one, project(vectors, MapOptions(seed=1)))
+def test_the_same_picture_again() -> None:
+    vectors = clusters(3, 20)
+    found = project(vectors)
+    assert np.array_equal(found, project(vectors))
+    assert not np.array_equal(found, project(vectors, MapOptions(seed=1)))
+
+
+def test_one_thread_whatever_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With several, sums round differently from time to time, and t-SNE makes that a different picture."""
+    threads = []
+
+    def noted(self: TSNE, vectors: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        threads.extend(library["num_threads"] for library in threadpool_info())
+        return vectors[:, :2]
+
+    monkeypatch.setattr(TSNE, "fit_transform", noted)
+    with threadpool_limits(limits=2):
+        project(clusters(3, 20))
+    assert set(threads) == {1}
 
 
 def test_perplexity_makes_a_difference() -> None:
-    vectors = clusters(3, 40)
-    assert not np.allclose(project(vectors), project(vectors, MapOptions(perplexity=5)))
+    one, other = (project(clusters(3, 20), MapOptions(perplexity=p)) for p in (5, 15))
+    assert not np.allclose(one, other)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 8])
