@@ -59,7 +59,8 @@ def named(*names: str) -> NodeMap:
 
 
 @pytest.mark.parametrize(
-    "name", ["_hidden", "$x", "$\\frac{", "two\nlines", "論文 🎉", "<b>", "%s {}", "mystery, thriller, crime"]
+    "name",
+    ["_hidden", "$x$", "$\\frac{$", "two\nlines", "論文 🎉", "<b>", "%s {}", "mystery, crime"],
 )
 def test_labels_are_drawn_as_they_are(tmp_path: Path, name: str) -> None:
     with warnings.catch_warnings():
@@ -75,3 +76,9 @@ def test_long_labels_leave_the_map_its_room(tmp_path: Path) -> None:
     long = draw_map_figure(named(*(letter * 100 for letter in "abcd")), tmp_path / "long.png")
     assert size_of(long)[1] - size_of(short)[1] == 3 * 32  # three lines more
     check_picture(long)
+
+
+def test_many_labels_stand_in_two_columns_at_least(tmp_path: Path) -> None:
+    short = draw_map_figure(named(*"abcdefgh"), tmp_path / "short.png")  # four columns
+    long = draw_map_figure(named(*(letter * 100 for letter in "abcdefgh")), tmp_path / "long.png")
+    assert size_of(long)[1] - size_of(short)[1] == 2 * 32
