@@ -1,8 +1,8 @@
 """JSON records of huge files as typed frames, a few thousand at a time.
 
 The records may stand one per line, with or without an array's brackets and commas around them, or in an array
-of any layout. Arrow parses the wanted fields and skips the others. A chunk in which something is not as it should
-be is read again record by record: to take what can be taken, and to say where the first is of which nothing can.
+of any layout. Arrow parses the wanted fields and skips the others. A chunk in which something is not as it
+should be is read again record by record, to take what can be taken, and else to say where it is wrong.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from heterformer.datasets.authors_tsv import build_authors_tsv
 from heterformer.datasets.dblp import build_dblp
 from heterformer.datasets.goodreads import build_goodreads
 from heterformer.datasets.raw_build import DatasetBuild
@@ -14,4 +15,5 @@ DATASETS: dict[str, Callable[..., DatasetBuild]] = {
     "dblp": build_dblp,
     "goodreads": build_goodreads,
     "twitter": build_twitter,
+    "authors-tsv": build_authors_tsv,
 }
