@@ -1,7 +1,7 @@
 r"""Lines of the training files of Heterformer's authors.
 
-A line is a pair, ``query\$\$key``. Each side is a text, a fixed number of neighbours' texts (empty where there
-are fewer) and a fixed number of textless neighbours' numbers (-1 where there are fewer), grouped by type.
+A line is a pair, ``query\$\$key``. Each side is a text, a fixed number of neighbours' texts (empty where
+there are fewer) and a fixed number of textless neighbours' numbers (-1 where there are fewer), by type.
 """
 
 from __future__ import annotations

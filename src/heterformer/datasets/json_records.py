@@ -147,6 +147,7 @@ def _parsed(chunk: Sequence[Record], schema: pa.Schema, where: str) -> pl.DataFr
                 explicit_schema=schema, unexpected_field_behavior="ignore"
             ),
         )
+        table.validate(full=True)  # Arrow's parser takes any bytes for text
     except (pa.ArrowInvalid, UnicodeDecodeError):
         table = None
     if table is None or table.num_rows != len(chunk):  # two records in one line are two rows for Arrow
