@@ -11,10 +11,6 @@ from typing import Any
 import pytest
 
 from heterformer.datasets.raw_build import DatasetBuild
-from heterformer.network.store import Network
-from tests.networks import edges_of, files
-
-__all__ = ["dropped", "edges_of", "files", "in_small_chunks", "labels", "texts", "write_array", "write_lines"]
 
 
 def write_lines(path: Path, records: Sequence[Mapping[str, Any]]) -> Path:
@@ -31,15 +27,6 @@ def write_array(path: Path, records: Sequence[Mapping[str, Any]]) -> Path:
     return path
 
 
-def texts(network: Network, node_type: str) -> dict[str, str]:
-    return dict(zip(network.ids(node_type), network.texts(node_type), strict=True))
-
-
-def labels(network: Network, node_type: str) -> dict[str, list[str]]:
-    """Labels in alphabetical order of every node."""
-    return dict(zip(network.ids(node_type), map(sorted, network.labels(node_type).to_list()), strict=True))
-
-
 def dropped(built: DatasetBuild) -> dict[str, dict[str, tuple[int, list[str]]]]:
     """How many records of each raw file were left out, and examples, by reason."""
     return {
@@ -49,7 +36,7 @@ def dropped(built: DatasetBuild) -> dict[str, dict[str, tuple[int, list[str]]]]:
 
 
 def in_small_chunks(monkeypatch: pytest.MonkeyPatch, records: int = 1) -> list[int]:
-    """Let records be read a few at a time; the list tells how many there were in each table piece written."""
+    """Let records be read a few at a time; the list tells how many there were each time."""
     from heterformer.datasets import json_records, raw_build
 
     sizes: list[int] = []
