@@ -151,7 +151,5 @@ def _written_by(papers: pl.DataFrame) -> pl.DataFrame:
     rows = papers.select(paper="id", author="authors").explode("author").drop_nulls("author")
     name = filled(pl.col("author").struct.field("name"))
     number = pl.col("author").struct.field("id").cast(pl.String)
-    both = rows.select(
-        "paper", pl.concat_str(number, name, separator=" ", ignore_nulls=True).alias("author"), name=name
-    )
-    return both.filter(pl.col("author") != "").with_columns(pl.col("name").fill_null(pl.col("author")))
+    both = pl.concat_str(number, name, separator=" ", ignore_nulls=True)
+    return rows.select("paper", author=both, name=name).filter(pl.col("author") != "")

@@ -66,8 +66,10 @@ class RawTables:
             tally.kept += len(frame)
             present = pl.col(key).is_not_null() & (pl.col(key).cast(pl.String).str.strip_chars() != "")
             frame = self.kept(file, frame, present, f"no {key}", key)
-            keys = frame[key].to_list()
-            first = [not (k in seen or seen.add(k)) for k in keys]  # type: ignore[func-returns-value]
+            first = []
+            for value in frame[key].to_list():
+                first.append(value not in seen)
+                seen.add(value)
             yield self.kept(file, frame, pl.lit(pl.Series(first, dtype=pl.Boolean)), f"{key} met before", key)
 
     def kept(self, file: Path, frame: pl.DataFrame, wanted: pl.Expr, reason: str, key: str) -> pl.DataFrame:
