@@ -176,6 +176,8 @@ WRONG: list[tuple[str | bytes, str]] = [
     (one_line_arrays()[:-9], "record 3: "),
     ("[" + LINES[0] + ", [" + LINES[1] + "]]", "record 2: found a list, expected a JSON object."),
     (b"[" + LINES[0].encode() + b', {"title": "\xff"}]', "not UTF-8 near record"),
+    ('[{"x": ' + "[" * 100_000, "record 1: maximum recursion depth exceeded"),
+    (FIRST + '{"x": ' + "[" * 100_000 + "}\n", "line 2: not valid JSON (maximum recursion depth exceeded"),
     ("<html>\n</html>\n", "line 1: not valid JSON at character 1 (Expecting value)."),
 ]
 

@@ -111,7 +111,7 @@ def _anywhere(stream: BinaryIO, where: str) -> Iterator[Record]:
                 raise InputError(f"{where}: record {number + 1}: found a list, expected a JSON object.")
             try:
                 _, end = scan(text, at)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 if len(text) - at > LONGEST:
                     raise _too_long(f"{where}: record {number + 1}") from None
                 if not ended:
