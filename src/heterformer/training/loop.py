@@ -80,6 +80,9 @@ class Trainer:
             false_negatives=options.false_negatives == "mask",
             fresh=options.positives == "fresh",
         )
+        if not self.batches.steps_per_epoch:
+            found = f"{len(self.split.train)} training pair, whose key would have no others beside it"
+            raise InputError(f"{network.path}: there is {found}; expected at least two pairs.")
         self.validation = Batcher(VisibleNetwork.for_evaluation(network, self.split), tokens)
         self.cached = self._cached_states()
 
