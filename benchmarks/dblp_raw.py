@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+from memory import peak_bytes
 
 from heterformer.datasets.dblp import FIELDS, SPECIFICATION, DblpOptions, build_dblp
 from heterformer.network.store import Network
@@ -178,10 +179,7 @@ def in_this_process(build: Callable[[Path, Path], None], raw: Path, out: Path) -
     start = time.perf_counter()
     build(raw, out)
     seconds = time.perf_counter() - start
-    # VmHWM, not ru_maxrss: the latter would begin with what the parent process had.
-    status = Path("/proc/self/status").read_text().splitlines()
-    peak = next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
-    print(seconds, peak * 1024)
+    print(seconds, peak_bytes())
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,14 +17,6 @@ from tests.datasets.raw import write_array
 from tests.datasets.test_authors_tsv import TEST, TRAIN, VALIDATION
 from tests.datasets.test_dblp import PAPERS
 from tests.networks import files
-
-
-@pytest.fixture(autouse=True)
-def terminated_as_before() -> Iterator[None]:
-    """``main`` takes over SIGTERM; the test run shall have it back."""
-    handler = signal.getsignal(signal.SIGTERM)
-    yield
-    signal.signal(signal.SIGTERM, handler)
 
 
 def test_it_shows_what_was_read_and_the_papers_counts(

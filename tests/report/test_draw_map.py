@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +21,6 @@ from tests.learning import tiny_network
 from tests.report.pictures import check_picture
 from tests.tasks.mapping import labelled_network, planted_vectors
 from tests.tasks.searching import tiny_run
-
-
-@pytest.fixture(autouse=True)
-def terminated_as_before() -> Iterator[None]:
-    """The command line takes over SIGTERM; the test run shall have it back."""
-    handler = signal.getsignal(signal.SIGTERM)
-    yield
-    signal.signal(signal.SIGTERM, handler)
 
 
 @pytest.fixture
