@@ -18,6 +18,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from memory import peak_bytes
+
 from heterformer import Network
 from heterformer.datasets.synthetic import SyntheticOptions, write_synthetic
 from heterformer.network.build import build_network
@@ -82,10 +84,7 @@ def build_in_this_process(tables: Path, network: Path) -> None:
     start = time.perf_counter()
     build_network(NetworkSpec.load(tables / "network.yaml"), network, data=tables)
     seconds = time.perf_counter() - start
-    # VmHWM, not ru_maxrss: the latter would begin with what the parent process had.
-    status = Path("/proc/self/status").read_text().splitlines()
-    peak = next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
-    print(seconds, peak * 1024)
+    print(seconds, peak_bytes())
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import time
+import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -37,7 +38,9 @@ class Int8:
         self.packed: dict[int, object] = {}
 
     def __call__(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-        packed = self.packed.get(id(weight)) or self.pack(weight, bias)
+        packed = self.packed.get(id(weight))  # which cannot be asked for its truth
+        if packed is None:
+            packed = self.pack(weight, bias)
         if isinstance(weight, nn.Parameter):
             self.packed[id(weight)] = packed
         result: Tensor = torch.ops.quantized.linear_dynamic(x, packed, reduce_range=False)
@@ -79,6 +82,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
+    warnings.filterwarnings("ignore", ".*quantized tensor creation.*")  # PyTorch means to drop int8 tensors
     run = open_run(options.run)
     count = run.network.schema.counts[run.network.schema.predicted.source]
     rows = np.random.default_rng(0).choice(count, min(options.nodes, count), replace=False)

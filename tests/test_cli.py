@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +23,6 @@ from tests.networks import Tables, files
 @pytest.fixture
 def tables(tmp_path: Path) -> Tables:
     return Tables(tmp_path)
-
-
-@pytest.fixture(autouse=True)
-def terminated_as_before() -> Iterator[None]:
-    """``main`` takes over SIGTERM; the test run shall have it back."""
-    handler = signal.getsignal(signal.SIGTERM)
-    yield
-    signal.signal(signal.SIGTERM, handler)
 
 
 def failed(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:

@@ -5,15 +5,19 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from functools import reduce, wraps
 from json import dumps
+from operator import or_
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tyro
 from rich.text import Text
-from tyro.conf import Positional, arg
+from tyro.conf import Positional, arg, subcommand
 
 from heterformer import __version__
+from heterformer.datasets.raw_build import DatasetBuild
+from heterformer.datasets.registry import DATASETS
 from heterformer.datasets.synthetic import SyntheticOptions, write_synthetic
 from heterformer.embedding.options import EmbedOptions
 from heterformer.errors import InputError
@@ -71,6 +75,43 @@ def synth(out: OutFolder, options: Annotated[SyntheticOptions, arg(name="")]) ->
     """
     spec = write_synthetic(out, options)
     console.print(Text(f"Wrote {spec}. Next: heterformer build {spec} {out}.net"))
+
+
+def _shown(build: Callable[..., DatasetBuild]) -> Callable[..., None]:
+    """A builder of the registry as a command: it builds, then tells what came of it."""
+
+    @wraps(build)
+    def run(*arguments: Any, **options: Any) -> None:
+        built = build(*arguments, **options)
+        network, out = built.network, built.network.path
+        console.print(network_tables.dataset_report(built))
+        pairs = f" --split.file {built.split}" if built.split else ""
+        console.print(Text(f"Built {network!r} in {out}."))
+        console.print(Text(f"Next: heterformer train {out} RUN{pairs}"), soft_wrap=True)
+
+    return run
+
+
+# Each data set is a command of its own, with the arguments and the help of the function that builds it.
+KNOWN: Any = reduce(
+    or_,
+    (Annotated[Any, subcommand(name=name, constructor=_shown(build))] for name, build in DATASETS.items()),
+)
+
+
+def dataset(build: Any) -> None:
+    """Build a network of data that we know, with the paper's filters, neighbours, lengths and labels.
+
+    It reads the files as they are published, however large, a little at a time.
+
+    Example: heterformer dataset dblp downloads/ dblp.net
+
+    Args:
+        build: Which data.
+    """
+
+
+dataset.__annotations__["build"] = Annotated[KNOWN, arg(name="")]  # made above, not written by hand
 
 
 def split(network: NetworkFolder, out: OutFile, options: Annotated[SplitOptions, arg(name="")]) -> None:
@@ -343,6 +384,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "map": map_nodes,
     "split": split,
     "synth": synth,
+    "dataset": dataset,
 }
 
 

@@ -55,6 +55,19 @@ def test_the_recall_that_is_told_is_true(dtype: Any, tmp_path: Path) -> None:
 
 
 @needs_faiss
+def test_many_results_are_found_as_well_as_few(tmp_path: Path) -> None:
+    """Recall is measured for ten; whoever wants five hundred must not get what a few lists hold."""
+    matrix = clustered(COUNT, 1)
+    asked = sample(matrix)
+    build_index(tmp_path / "paper.faiss", matrix, asked)
+    index = ApproximateIndex.open(tmp_path / "paper.faiss", matrix)
+    for query in asked.queries[:10]:
+        (found,), (true,) = index.search(query[None], 500), ExactIndex(matrix).search(query[None], 500)
+        assert len(found.rows) == 500
+        assert len(set(found.rows.tolist()) & set(true.rows.tolist())) > 450
+
+
+@needs_faiss
 def test_a_recall_that_is_bad_is_told_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(approximate, "AIM", 0.0)  # so that a query looks into one list only
     rng = np.random.default_rng(0)

@@ -11,7 +11,8 @@ import pytest
 
 from heterformer import cli
 from heterformer.embedding import embed as embed_module
-from heterformer.embedding.embed import embed_run
+from heterformer.embedding import unseen
+from heterformer.embedding.embed import embed, embed_run
 from heterformer.embedding.options import EmbedOptions
 from heterformer.embedding.vectors import Vectors
 from heterformer.errors import InputError
@@ -146,3 +147,25 @@ def test_vectors_of_another_model_are_refused(run: Run, before: State, tmp_path:
     embed_run(other.path, tmp_path / "old")
     with pytest.raises(InputError, match="was made with another model"):
         embed_run(run.path, tmp_path / "new", since=tmp_path / "old")
+
+
+def test_an_earlier_output_without_the_type(run: Run, before: State, tmp_path: Path) -> None:
+    network = before.built()
+    embed_run(run.path, tmp_path / "old", EmbedOptions(types=("author",)), network=network.path)
+    found = embed_run(run.path, tmp_path / "new", network=network.path, since=tmp_path / "old")
+    np.testing.assert_array_equal(found.matrix("paper"), embed(run.model(), network)["paper"])
+
+
+def test_another_length_of_folded_in_nodes_is_another_vector(
+    run: Run, before: State, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """How far out new nodes are put is measured on the network at hand, and may change as it grows."""
+    network = before.with_paper(
+        "new", "Kernel poems", [next(iter(before.titles))], ["nobody yet"], "v"
+    ).built()
+    embed_run(run.path, tmp_path / "old", EVERY, network=network.path)
+    monkeypatch.setattr(unseen, "length_factor", lambda *_: np.array(3.0))
+    found = embed_run(run.path, tmp_path / "new", EVERY, network=network.path, since=tmp_path / "old")
+    whole = embed_run(run.path, tmp_path / "whole", EVERY, network=network.path)
+    assert not np.array_equal(found.matrix("author"), Vectors.open(tmp_path / "old").matrix("author"))
+    np.testing.assert_allclose(found.matrix("paper"), whole.matrix("paper"), rtol=1e-5, atol=1e-6)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from heterformer.embedding.unseen import (
     fold_in,
     for_network,
     known_rows,
+    length_factor,
     lengthened,
 )
 from heterformer.errors import InputError
@@ -231,5 +233,38 @@ def test_a_folded_in_node_lies_as_far_out_as_known_ones(run: Run, network: Netwo
     table, _ = model.textless.parameters_of("author")
     learned = table.detach()[torch.from_numpy(every.nodes)]
     plain = fold_in(model, "author", every, tokens, known)
-    stretched = torch.from_numpy(lengthened(model, "author", every, every, learned, tokens, known))
+    factor = float(length_factor(model, "author", every, learned, tokens, known))
+    far = every._replace(factor=factor)
+    stretched = torch.from_numpy(lengthened(model, "author", far, tokens, known))
+    assert factor > 1
     assert (stretched - learned).norm() < (plain - learned).norm()
+
+
+def test_a_type_next_to_no_text_is_embedded_as_nothing(before: State, tmp_path: Path) -> None:
+    """Universities have authors only: training meets none of them, and nothing can be folded in."""
+    authors = sorted({author for _, author in before.written_by})
+    relations = SPEC["relations"] | {
+        "works_at": {"from": "author", "to": "university", "columns": ["author", "university"]}
+    }
+    spec = SPEC | {"nodes": SPEC["nodes"] | {"university": {}}, "relations": relations}
+    tables = {
+        name: pl.DataFrame(getattr(before, name), schema=SPEC["relations"][name]["columns"], orient="row")
+        for name in SPEC["relations"]
+    }
+    tables["works_at"] = pl.DataFrame({"author": authors, "university": [f"u{len(a) % 3}" for a in authors]})
+    papers = pl.DataFrame({"id": [*before.titles], "title": [*before.titles.values()]})
+    network = Network.from_frames(spec, {"paper": papers}, tables, tmp_path / "net")
+    run = train(network, tmp_path / "run", tiny_options(tiny_reader(), max_steps=2))
+    vectors = embed(run.model(), network)
+    assert set(vectors) == {"paper", "author", "venue", "university"}
+    assert all(np.isfinite(matrix).all() for matrix in vectors.values())
+    assert not vectors["university"].any()
+    assert vectors["author"].any(1).all()
+
+
+def test_a_network_in_which_no_known_node_of_a_type_is_left(run: Run, before: State) -> None:
+    renamed = tuple((paper, f"{venue} 2024") for paper, venue in before.published_in)
+    later = replace(before, published_in=renamed).built()
+    vectors = embed(run.model(), later)
+    assert np.isfinite(vectors["venue"]).all()
+    assert vectors["venue"].any(1).all()

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +72,7 @@ def test_the_folder_is_what_numpy_reads(tmp_path: Path) -> None:
     write_vectors(tmp_path / "out", layout(), chunks())
     assert (np.load(tmp_path / "out" / "author.npy") == MATRICES["author"]).all()
     assert (np.load(tmp_path / "out" / "author.h0.npy") == H0).all()
-    assert (tmp_path / "out" / "author.ids.txt").read_text() == "a1\na2\n"
+    assert json.loads((tmp_path / "out" / "author.ids.json").read_text()) == ["a1", "a2"]
 
 
 @pytest.mark.parametrize("name", ["out.parquet", "out"])
@@ -86,14 +88,30 @@ def test_a_failure_leaves_what_was_there(tmp_path: Path, name: str) -> None:
     assert Vectors.open(tmp_path / name).ids("author") == IDS["author"]
 
 
-def test_an_id_with_a_line_break_needs_a_table(tmp_path: Path) -> None:
-    def chunk() -> Iterator[Chunk]:
-        yield Chunk("paper", ["a\nb"], np.zeros((1, 3), np.float32), np.zeros(1, dtype=np.uint64), {})
+ODD = ["a\nb", 'with "quotes"', "[", "", "論文", "\\n"]
 
-    with pytest.raises(InputError, match=r"paper 'a\\nb': an id with a line break"):
-        write_vectors(tmp_path / "out", layout(h0=False), chunk())
-    write_vectors(tmp_path / "out.parquet", layout(h0=False), chunk())
-    assert Vectors.open(tmp_path / "out.parquet").ids("paper") == ["a\nb"]
+
+@pytest.mark.parametrize("name", ["out.parquet", "out"])
+def test_any_id_is_kept(tmp_path: Path, name: str) -> None:
+    def parts() -> Iterator[Chunk]:
+        for ids in (ODD[:2], ODD[2:]):
+            yield Chunk("paper", ids, np.zeros((len(ids), 3), np.float32), np.zeros(len(ids), np.uint64), {})
+
+    counts = {"paper": len(ODD)}
+    write_vectors(tmp_path / name, replace(layout(h0=False), counts=counts), parts())
+    assert Vectors.open(tmp_path / name).ids("paper") == ODD
+
+
+def test_a_full_disk_is_told_before_arrays_are_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.posix_fallocate", full, raising=False)
+    with pytest.raises(OSError, match="No space left"):
+        write_vectors(tmp_path / "out", layout(), chunks())
+    assert not (tmp_path / "out").exists()
 
 
 def test_vectors_from_elsewhere(tmp_path: Path) -> None:

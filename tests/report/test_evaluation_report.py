@@ -9,9 +9,10 @@ import pytest
 
 from heterformer.cli import main
 from heterformer.embedding.embed import embed_run
-from heterformer.report.sheet import short
+from heterformer.report.sheet import four_digits
+from tests.failing import Failed
 from tests.learning import tiny_network
-from tests.training.test_commands import Failed, train
+from tests.training.test_commands import train
 
 QUICK = ("--classification.repeats", "1", "--classification.max-epochs", "2", "--clustering.runs", "1")
 MAP = ("--map.max-nodes", "60")
@@ -22,11 +23,6 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("runs") / "my run"
     train(path)
     return path
-
-
-@pytest.fixture
-def failed(capsys: pytest.CaptureFixture[str]) -> Failed:
-    return Failed(capsys)
 
 
 def test_a_run_gets_a_page_with_all_tasks(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -40,12 +36,12 @@ def test_a_run_gets_a_page_with_all_tasks(run: Path, capsys: pytest.CaptureFixtu
     for name in ("map.png", "map.html", "training.png"):
         assert f"(figures/{name})" in page
         assert (run / "figures" / name).is_file()
-    figure = short(values["link_prediction"]["cites"]["test"]["full"]["mrr"])
+    figure = four_digits(values["link_prediction"]["cites"]["test"]["full"]["mrr"])
     assert figure in page
     assert figure in shown
     told = values["classification"][0]["result"]["scores"]["mlp"]["micro"]["mean"]
-    assert short(told) in page
-    assert short(values["clustering"][0]["result"]["nmi"]["mean"]) in page
+    assert four_digits(told) in page
+    assert four_digits(values["clustering"][0]["result"]["nmi"]["mean"]) in page
     assert "†written_by" in page
     assert values["seen_in_training"] == ["written_by", "published_in"]
     assert str(run / "report.md") in shown.replace("\n", "")

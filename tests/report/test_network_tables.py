@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 
 from heterformer import Network
+from heterformer.datasets.raw_build import DatasetBuild
 from heterformer.network.describe import describe
 from heterformer.network.report import BuildReport, Tally
 from heterformer.report import network_tables
@@ -107,3 +108,22 @@ def test_what_the_user_wrote_is_shown_as_it_is(odd: str) -> None:
     tally = Tally(read=1)
     tally.drop("unknown paper", 1, [f"p1 -> {odd}"])
     assert f"(p1 -> {odd})" in rendered(network_tables.build_report(BuildReport({}, {"cites": tally})))
+
+
+def test_a_data_set_is_shown_with_its_raw_files_and_beside_the_paper() -> None:
+    books = Tally(read=1000, kept=400)
+    books.drop("no similar book", 600, ["17"])
+    built = DatasetBuild(network(), {"books.json": books}, published={"paper": 12, "cites": 1_000})
+    shown = rendered(network_tables.dataset_report(built))
+    assert cells(shown, "books.json") == ["books.json", "1,000", "400", "dropped 600: no similar book (17)"]
+    papers, edges = built.network.schema.counts["paper"], len(built.network.edges("cites")[0])
+    beside = shown[shown.index("Beside the paper") :]
+    assert cells(beside, "paper") == ["paper", f"{papers}", "12", f"{papers / 12:.1%}"]
+    assert cells(beside, "cites") == ["cites", f"{edges}", "1,000", f"{edges / 1000:.1%}"]
+
+
+def test_a_data_set_without_raw_files_or_paper_shows_its_build_report_alone() -> None:
+    shown = rendered(network_tables.dataset_report(DatasetBuild(network())))
+    assert "Build report" in shown
+    assert "Raw files" not in shown
+    assert "Beside the paper" not in shown

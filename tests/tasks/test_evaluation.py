@@ -66,8 +66,8 @@ def test_a_run_is_evaluated_in_everything(run: OpenRun) -> None:
         ("paper", "inductive"),
         ("author", "transductive"),
         ("author", "inductive"),
-        ("venue", "transductive"),
-    ] or found.notes
+    ]
+    assert any(note.startswith("No transductive classification: venue: ") for note in found.notes)
     assert {one.node_type for one in found.clustering} == {"paper"}
     assert set(vectors) == set(TYPES)
 

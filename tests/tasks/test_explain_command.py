@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import signal
-from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -19,14 +17,6 @@ from tests.learning import tiny_network
 from tests.report.pictures import check_picture
 from tests.tasks.explaining import other_run, untrained
 from tests.tasks.searching import tiny_run
-
-
-@pytest.fixture(autouse=True)
-def terminated_as_before() -> Iterator[None]:
-    """The command line takes over SIGTERM; the test run shall have it back."""
-    handler = signal.getsignal(signal.SIGTERM)
-    yield
-    signal.signal(signal.SIGTERM, handler)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -132,7 +133,7 @@ def test_a_parquet_table_of_vectors(run: Run, tmp_path: Path) -> None:
 def test_vectors_of_other_nodes(run: Run, tmp_path: Path) -> None:
     vectors = embed_run(run.path, tmp_path / "vectors")
     ids = vectors.ids("paper")
-    (vectors.path / "paper.ids.txt").write_text("".join(f"{i}\n" for i in [*ids[1:], ids[0]]))
+    (vectors.path / "paper.ids.json").write_text(json.dumps([*ids[1:], ids[0]]))
     store = opened(run, vectors.path)
     assert len(store.matrix("author"))
     with pytest.raises(InputError) as caught:

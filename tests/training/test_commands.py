@@ -10,8 +10,9 @@ import pytest
 
 from heterformer.cli import main
 from heterformer.models import Heterformer
-from heterformer.report.sheet import short
+from heterformer.report.sheet import four_digits
 from heterformer.training.run import Run
+from tests.failing import Failed
 from tests.learning import WORDS, save_reader, tiny_network, tiny_reader
 from tests.networks import new_tokenizer
 
@@ -28,29 +29,6 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("runs") / "my run"
     train(path)
     return path
-
-
-@pytest.fixture
-def failed(capsys: pytest.CaptureFixture[str]) -> Failed:
-    return Failed(capsys)
-
-
-class Failed:
-    """The one sentence with which a command fails."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        self.capsys = capsys
-
-    def __call__(self, command: object, *arguments: object, **options: object) -> str:
-        self.capsys.readouterr()
-        with pytest.raises(SystemExit) as exit_:
-            command(*arguments, **options)  # type: ignore[operator]
-        captured = self.capsys.readouterr()
-        assert exit_.value.code == 1
-        assert captured.out == ""
-        assert captured.err.startswith("error: ")
-        assert captured.err.count("\n") == 1
-        return captured.err.removeprefix("error: ").strip()
 
 
 def test_train_leaves_a_model(run: Path) -> None:
@@ -78,8 +56,8 @@ def test_evaluate_prints_a_table_and_keeps_the_figures(run: Path, capsys: pytest
     figures = json.loads((run / "report.json").read_text())["link_prediction"]
     assert list(figures["cites"]) == ["validation", "test"]
     assert "link prediction on synthetic" in shown
-    assert short(figures["cites"]["test"]["full"]["mrr"]) in shown
-    assert short(figures["cites"]["validation"]["in_batch"]["ndcg"]) in shown
+    assert four_digits(figures["cites"]["test"]["full"]["mrr"]) in shown
+    assert four_digits(figures["cites"]["validation"]["in_batch"]["ndcg"]) in shown
 
 
 def test_evaluate_prints_json(run: Path, capsys: pytest.CaptureFixture[str]) -> None:

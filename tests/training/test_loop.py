@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,6 +23,7 @@ from heterformer.batches.visible import VisibleNetwork
 from heterformer.errors import InputError
 from heterformer.models import Heterformer
 from heterformer.models.inference import center_vectors
+from heterformer.network.split import SplitOptions, make_split
 from heterformer.tasks.evaluate import open_run
 from heterformer.training import loop
 from heterformer.training.optimizers import Optimizers
@@ -30,6 +32,7 @@ from tests.learning import (
     start_process,
     tiny_model,
     tiny_network,
+    tiny_options,
     tiny_reader,
     tiny_tokens,
     wait_for_lines,
@@ -365,3 +368,12 @@ FLAGS = {
     "device": "cpu",
     "patience": int(MANY),
 }
+
+
+def test_a_single_training_pair_is_refused(tmp_path: Path) -> None:
+    """It would have no negatives, and an epoch no step: training would never end."""
+    split = make_split(tiny_network())
+    replace(split, train=split.train[:1]).save(tmp_path / "split.parquet", tiny_network())
+    options = tiny_options(tiny_reader(), split=SplitOptions(file=str(tmp_path / "split.parquet")))
+    with pytest.raises(InputError, match="there is 1 training pair, whose key"):
+        loop.train(tiny_network(), tmp_path / "run", options)

@@ -51,7 +51,9 @@ class ApproximateIndex:
         queries = np.ascontiguousarray(queries, dtype=np.float32)
         excluded = faiss.IDSelectorBatch(np.asarray(without, dtype=np.int64))
         selector = {"sel": faiss.IDSelectorNot(excluded)} if len(without) else {}
-        options = faiss.SearchParametersIVF(nprobe=self.lists.nprobe, **selector)
+        # As many lists as gave the recall that was measured, and more of them for more results.
+        lists = min(self.lists.nprobe * max(1, (k + len(without)) // RECALL_AT), self.lists.nlist)
+        options = faiss.SearchParametersIVF(nprobe=lists, **selector)
         count = min(max(PROPOSED * k, FEWEST), len(self.matrix))
         _, proposed = self.lists.search(queries, count, params=options)  # (Q, count), -1 where there are none
         return [

@@ -32,6 +32,7 @@ from heterformer.embedding.vectors import (
     Chunk,
     Layout,
     Vectors,
+    is_vectors_file,
     is_vectors_folder,
     write_vectors,
 )
@@ -82,7 +83,7 @@ def embed_to(
     What is computed is kept beside ``out`` until it is whole: after a kill the same call goes on from there.
     """
     out = Path(out)
-    _check_place(out, network)
+    _check_place(out)
     work = Embedding(model, VisibleNetwork.whole(network), options, tokenizer, since)
     out.parent.mkdir(parents=True, exist_ok=True)
     folder = out.with_name(f".{out.name}.work")
@@ -94,12 +95,21 @@ def embed_to(
     except KeyboardInterrupt:
         say(f"{out}: not finished yet; the same command goes on.")
         raise
-    shutil.rmtree(folder)
+    _remove(folder)
     return Vectors.open(out)
 
 
-def _check_place(out: Path, network: Network) -> None:
+def _remove(folder: Path) -> None:
+    """At once and whole: half of it must not pass for the work of another call."""
+    gone = folder.with_name(folder.name + ".old")
+    folder.rename(gone)
+    shutil.rmtree(gone)
+
+
+def _check_place(out: Path) -> None:
     """Never take the place of something else, and find out before hours of work."""
+    if not out.name:
+        raise InputError(f"{out}: expected the name of a file or folder to write.")
     if out.suffix in OTHER_FORMATS:
         raise InputError(
             f"{out}: expected a name that ends in .parquet, or a folder's for NumPy arrays; "
@@ -108,16 +118,11 @@ def _check_place(out: Path, network: Network) -> None:
     if out.suffix == ".parquet":
         if out.is_dir():
             raise InputError(f"{out}: is a folder, expected a file's name.")
+        if out.exists() and not is_vectors_file(out):
+            raise InputError(f"{out}: exists and is not what 'heterformer embed' wrote; choose another name.")
         return
     if out.exists() and not (out.is_dir() and (is_vectors_folder(out) or not any(out.iterdir()))):
         raise InputError(f"{out}: exists and holds something else; choose another name.")
-    for node_type in network.schema.node_types:
-        ids = network.id_series(node_type)
-        if (found := ids.filter(ids.str.contains(r"[\r\n]"))).len():
-            raise InputError(
-                f"{node_type} {found[0]!r}: an id with a line break does not fit into a list of ids; "
-                f"write Parquet instead (an output name that ends in .parquet)."
-            )
 
 
 def embed_run(
@@ -142,8 +147,7 @@ def _settle(folder: Path, manifest: dict[str, Any]) -> None:
     if folder.exists() and not (path.is_file() and path.read_text(encoding="utf-8") == text):
         if path.is_file():
             say(f"{folder}: belongs to other options, model or network; starting anew.")
-        folder.rename(old)  # at once and whole: half of it must not pass for the new one's
-        shutil.rmtree(old)
+        _remove(folder)
     if not folder.exists():
         folder.mkdir()
         write_text(path, text)
@@ -233,7 +237,7 @@ class Embedding:
 
     def _row_file(self, folder: Path, node_type: NodeType) -> RowFile:
         shape, dtype = (self.trained.width,), self.options.dtype
-        return RowFile(folder / f"{node_type}.bin", self.schema.counts[node_type], shape, dtype)
+        return RowFile(folder / f"{node_type}.vectors.bin", self.schema.counts[node_type], shape, dtype)
 
     def _needed(self, todo: dict[NodeType, list[tuple[int, int]]]) -> NDArray[np.int64]:
         """The numbers of the texts whose states the missing vectors are made of."""
@@ -278,7 +282,8 @@ class Embedding:
         vectors[rows - start] = found.numpy()
         if self.since is not None:
             kept = np.setdiff1d(np.arange(start, stop), rows)
-            vectors[kept - start] = self.since.vectors(node_type, kept)
+            if len(kept):  # the earlier output may not have the type at all
+                vectors[kept - start] = self.since.vectors(node_type, kept)
         return vectors
 
     def chunks(self, node_type: NodeType) -> Iterator[Chunk]:

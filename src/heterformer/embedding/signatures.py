@@ -31,8 +31,8 @@ class Signatures:
             self._textless[node_type][new.nodes] = self._of_texts(new)
 
     def _of_texts(self, new: FoldedIn) -> Hashes:
-        """A folded-in node is what its texts make it; its numbers may differ in the last bit."""
-        found = np.zeros(len(new.nodes), dtype=np.uint64)
+        """A folded-in node is what its texts and the factor make it, but for the last bit of its numbers."""
+        found = np.full(len(new.nodes), np.float64(new.factor).view(np.uint64))
         np.add.at(found, new.place, mixed(self._texts[new.texts]))
         return mixed(found)
 

@@ -49,6 +49,7 @@ class FoldedIn(NamedTuple):
     nodes: Ints  # rows of the network, ascending
     place: Ints  # edge by edge: a position in ``nodes``, ascending
     texts: Ints  # edge by edge: a text number
+    factor: float = 1.0  # by which their embeddings were taken away from the mean
 
 
 def meeting(
@@ -93,10 +94,12 @@ def for_network(
             table[torch.from_numpy(met)] = learned[torch.from_numpy(place[met])]
         if len(new):
             edges = text_edges(visible, tokens, node_type)
-            folded[node_type] = _texts_of(edges, new)
             sample = _texts_of(edges, _sample(network, node_type, met, edges))
             before = learned.detach()[torch.from_numpy(place[sample.nodes])].float().cpu()
-            make = partial(lengthened, model, node_type, folded[node_type], sample, before, tokens, known)
+            measure = partial(length_factor, model, node_type, sample, before, tokens, known)
+            factor = float(kept_array(folder / f"{node_type}.factor.npy", measure))
+            folded[node_type] = _texts_of(edges, new)._replace(factor=factor)
+            make = partial(lengthened, model, node_type, folded[node_type], tokens, known)
             values = kept_array(folder / f"{node_type}.folded.npy", make)
             with torch.no_grad():
                 table[torch.from_numpy(new)] = torch.from_numpy(values).to(table.device)
@@ -144,32 +147,48 @@ def _sample(network: Network, node_type: NodeType, met: Ints, edges: TextEdges) 
     return np.sort(able[np.argsort(hashes, kind="stable")[:SAMPLE]])
 
 
-def lengthened(
+def length_factor(
     model: NodeEncoder,
     node_type: NodeType,
-    new: FoldedIn,
     sample: FoldedIn,
     learned: Tensor,
     tokens: PackedTokens,
     known: KnownNodes,
-) -> NDArray[np.float32]:
-    """(n, 64): ``fold_in``, as far from the mean as training would have taken the nodes.
+) -> NDArray[np.float64]:
+    """(): how much further from the mean training takes a node than folding in does; 1 if nothing tells.
 
     What training learnt points where folding in does, but lies further out. By how much is measured with a
     ``sample`` of known nodes, as the factor that fits their ``learned`` embeddings best; in quarters, so that
-    it stays the same while a network grows.
+    it seldom changes while a network grows.
     """
-    mean = _known_embeddings(model, node_type, known).mean(0)
-    found = fold_in(model, node_type, new, tokens, known)
+    if not len(sample.nodes):
+        return np.array(1.0)
+    mean, _ = _prior(model, node_type, known)
     again = fold_in(model, node_type, sample, tokens, known) - mean
     factor = float(((learned - mean) * again).sum() / (again**2).sum().clamp_min(1e-12))
-    stretched: NDArray[np.float32] = (mean + max(1.0, round(4 * factor) / 4) * (found - mean)).numpy()
+    return np.array(max(1.0, round(4 * factor) / 4))
+
+
+def lengthened(
+    model: NodeEncoder, node_type: NodeType, new: FoldedIn, tokens: PackedTokens, known: KnownNodes
+) -> NDArray[np.float32]:
+    """(n, 64): ``fold_in``, as far from the mean as training would have taken the nodes."""
+    mean, _ = _prior(model, node_type, known)
+    found = fold_in(model, node_type, new, tokens, known)
+    stretched: NDArray[np.float32] = (mean + new.factor * (found - mean)).numpy()
     return stretched
 
 
-def _known_embeddings(model: NodeEncoder, node_type: NodeType, known: KnownNodes) -> Tensor:
+def _prior(model: NodeEncoder, node_type: NodeType, known: KnownNodes) -> tuple[Tensor, Tensor]:
+    """(64,) each: mean and variances of the embeddings that training met.
+
+    Of a type next to no text it met none, and nothing is known of its nodes: they are zero.
+    """
     table: Tensor = model.textless.parameters_of(node_type)[0].detach().float().cpu()
-    return table[torch.from_numpy(known.ids[node_type].is_not_null().to_numpy())]
+    met = table[torch.from_numpy(known.ids[node_type].is_not_null().to_numpy())]
+    if not len(met):
+        return torch.zeros(table.shape[1]), torch.ones(table.shape[1])
+    return met.mean(0), met.var(0, correction=0).clamp_min(1e-6)
 
 
 def fold_in(
@@ -183,8 +202,7 @@ def fold_in(
     without any text is given their mean.
     """
     projection = model.textless.parameters_of(node_type)[1].detach().float().cpu()
-    met = _known_embeddings(model, node_type, known)
-    mean, variance = met.mean(0), met.var(0, correction=0).clamp_min(1e-6)  # (64,) each
+    mean, variance = _prior(model, node_type, known)
     numbers, text = np.unique(new.texts, return_inverse=True)
     seen = plm_vectors(model, tokens, numbers) @ projection  # (N, 64): h-bar W_phi
     every = np.arange(len(known.texts.offsets) - 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,6 +44,14 @@ class Layout:
     dtype: np.dtype[Any]
     extra: Mapping[str, int]  # name to width; null for types that have none
     metadata: Mapping[str, Any]
+
+
+def is_vectors_file(path: Path) -> bool:
+    """Whether a file is a table of vectors that was written here."""
+    try:
+        return KEY in (pq.read_schema(path).metadata or {})
+    except (OSError, pa.ArrowInvalid):
+        return False
 
 
 def is_vectors_folder(path: Path) -> bool:
@@ -111,20 +120,22 @@ def _write_arrays(folder: Path, layout: Layout, chunks: Iterator[Chunk]) -> None
         into(f"{t}.signatures", t, None, np.uint64)[part] = chunk.signatures
         for name, values in chunk.extra.items():
             into(f"{t}.{name}", t, values.shape[1], layout.dtype)[part] = values
-        with (folder / f"{t}.ids.txt").open("a", encoding="utf-8", newline="\n") as file:
-            for node_id in chunk.ids:
-                if "\n" in node_id or "\r" in node_id:
-                    raise InputError(
-                        f"{t} {node_id!r}: an id with a line break does not fit into a list of ids; "
-                        f"write Parquet instead (an output name that ends in .parquet)."
-                    )
-                file.write(node_id + "\n")
+        with (folder / f"{t}.ids.json").open("a", encoding="utf-8", newline="\n") as file:
+            for place, node_id in enumerate(chunk.ids, part.start):
+                file.write(("[" if place == 0 else ",\n") + json.dumps(node_id, ensure_ascii=False))
+    for t in written:  # a type without nodes has an empty list
+        with (folder / f"{t}.ids.json").open("a", encoding="utf-8", newline="\n") as file:
+            file.write("]\n" if written[t] else "[]\n")
     manifest = {"types": list(written), **layout.metadata}
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
 
 
 def _new_array(path: Path, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
-    return np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=shape)
+    array = np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=shape)
+    if hasattr(os, "posix_fallocate"):  # on a full disk an error now, not a signal when a page is written
+        with path.open("r+b") as file:
+            os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
+    return array
 
 
 class Vectors:
@@ -162,7 +173,8 @@ class Vectors:
         """The ids, in the order of the vectors."""
         self._check(node_type)
         if self.path.is_dir():
-            return (self.path / f"{node_type}.ids.txt").read_text(encoding="utf-8").split("\n")[:-1]
+            ids: list[str] = json.loads((self.path / f"{node_type}.ids.json").read_text(encoding="utf-8"))
+            return ids
         return [i for batch in self._parquet(node_type, ["id"]) for i in batch.column("id").to_pylist()]
 
     def matrix(self, node_type: NodeType) -> NDArray[Any]:

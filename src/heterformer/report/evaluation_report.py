@@ -97,9 +97,8 @@ def as_markdown(found: Evaluation, about: Mapping[str, Any], out: Path, figures:
     for name, heading in FIGURES.items():
         if name in drawn:
             parts += [f"## {heading}", f"![{heading}]({drawn[name]})"]
-    if "map.html" in drawn:
-        place = next(i for i, part in enumerate(parts) if part.startswith("![Map]"))
-        parts.insert(place + 1, f"[The same to explore, with names and search]({drawn['map.html']}).")
+        if name == "map.png" and "map.html" in drawn:
+            parts.append(f"[The same to explore, with names and search]({drawn['map.html']}).")
     if found.notes:
         parts += ["## Notes", "\n".join(f"- {note}" for note in found.notes)]
     return "\n\n".join(parts) + "\n"

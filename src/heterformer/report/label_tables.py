@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from heterformer.report.sheet import Sheet, short
+from heterformer.report.sheet import Sheet, four_digits
 from heterformer.tasks.classification import CLASSIFIERS
 from heterformer.tasks.evaluation import Classified, Clustered
 from heterformer.tasks.repeated import Repeated
@@ -43,5 +43,5 @@ def _both(one: Clustered) -> tuple[Repeated, Repeated]:
 
 
 def _cell(figure: Repeated) -> str:
-    spread = "" if figure.deviation is None else f" ±{short(figure.deviation)}"
-    return f"{short(figure.mean)}{spread}"
+    spread = "" if figure.deviation is None else f" ±{four_digits(figure.deviation)}"
+    return f"{four_digits(figure.mean)}{spread}"

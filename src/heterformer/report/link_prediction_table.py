@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from heterformer.report.sheet import Sheet, short
+from heterformer.report.sheet import Sheet, four_digits
 from heterformer.tasks.link_prediction import LinkPrediction
 
 FIGURES = ("PREC", "MRR", "NDCG", "full MRR", "Hits@1", "@10", "@100")
@@ -35,7 +35,7 @@ def relations_table(results: Sequence[LinkPrediction], seen: Collection[str], ti
 
 def _figures(result: LinkPrediction) -> tuple[str, ...]:
     found = (*asdict(result.in_batch).values(), result.full.mrr, *result.full.hits.values())
-    return tuple(map(short, found))
+    return tuple(map(four_digits, found))
 
 
 def _note(some: LinkPrediction, among: str) -> str:

@@ -5,12 +5,13 @@ What the user wrote is put into ``Text``: rich would read markup and emoji codes
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from heterformer.datasets.raw_build import DatasetBuild
 from heterformer.network.describe import Degrees, Description, NodeSummary
 from heterformer.network.report import BuildReport, Tally
 
@@ -19,14 +20,38 @@ SHOWN_CLASSES = 8
 
 def build_report(report: BuildReport) -> RenderableType:
     """What was read, kept and dropped, with the reason and examples."""
-    table = Table(title="Build report", title_justify="left")
+    tallies = {f"node {name}": tally for name, tally in report.nodes.items()}
+    return _tallies("Build report", tallies | {f"relation {n}": t for n, t in report.relations.items()})
+
+
+def dataset_report(built: DatasetBuild) -> RenderableType:
+    """What was read of the raw files, what was built of it, and how that compares with the paper."""
+    raw = [_tallies("Raw files", built.raw)] if built.raw else []
+    paper = [_beside_paper(built)] if built.published else []
+    return Group(*raw, build_report(built.network.report), *paper)
+
+
+def _tallies(title: str, tallies: Mapping[str, Tally]) -> Table:
+    table = Table(title=title, title_justify="left")
     for heading in ("", "read", "kept"):
         table.add_column(heading, justify="left" if not heading else "right")
     table.add_column("dropped or noted")
-    for what, tallies in (("node", report.nodes), ("relation", report.relations)):
-        for name, tally in tallies.items():
-            found = Text("\n".join(_findings(tally)))
-            table.add_row(f"{what} {name}", f"{tally.read:,}", f"{tally.kept:,}", found)
+    for name, tally in tallies.items():
+        found = Text("\n".join(_findings(tally)))
+        table.add_row(Text(name), f"{tally.read:,}", f"{tally.kept:,}", found)
+    return table
+
+
+def _beside_paper(built: DatasetBuild) -> Table:
+    """The counts that the paper gives, in its order."""
+    schema, report = built.network.schema, built.network.report
+    edges = {name: tally.kept for name, tally in report.relations.items()}
+    table = Table(title="Beside the paper", title_justify="left")
+    for heading in ("", "here", "in the paper", "share"):
+        table.add_column(heading, justify="left" if not heading else "right")
+    for name, published in built.published.items():
+        here = schema.counts[name] if name in schema.counts else edges[name]
+        table.add_row(name, f"{here:,}", f"{published:,}", f"{here / published:.1%}")
     return table
 
 

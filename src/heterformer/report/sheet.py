@@ -47,7 +47,7 @@ class Sheet:
         return "\n".join([*lines, "", self.note])
 
 
-def short(figure: float) -> str:
+def four_digits(figure: float) -> str:
     """Four digits behind the point, and nothing before it but a one."""
     return f"{figure:.4f}".removeprefix("0")
 

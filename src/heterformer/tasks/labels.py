@@ -16,11 +16,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from heterformer.batches.sampling import Ints
 from heterformer.errors import InputError
 from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
 
-Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Vectors = NDArray[np.floating[Any]]
 MOST_CELLS = 1 << 31  # of a matrix of nodes by classes: 2 GB

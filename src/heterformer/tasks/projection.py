@@ -57,22 +57,25 @@ def project(vectors: NDArray[Any], options: MapOptions | None = None) -> Floats:
     row = first_not_finite(vectors)
     if row is not None:
         raise InputError(f"vector {row} holds a number that is not finite (NaN or infinite).")
-    directions = _directions(vectors)  # (n, d)
-    plane = _principal(directions)  # (n, 2)
-    count = len(plane)
-    if count <= FLAT:
-        return plane
 
-    from sklearn.manifold import TSNE
     from threadpoolctl import threadpool_limits
 
-    noise = np.random.default_rng(options.seed).normal(0, APART, plane.shape)  # (n, 2)
-    start = START * plane / (plane[:, 0].std() or 1.0) + noise
-    perplexity = min(options.perplexity, max(1.0, (count - 1) / NEIGHBORS))
-    tsne = TSNE(perplexity=perplexity, init=start.astype(np.float32), random_state=0)
-    # Several threads add up in any order, and t-SNE makes a rounding error a different picture.
+    # Several threads add up in another order, and t-SNE makes a rounding error a different picture.
     with threadpool_limits(limits=1):
-        found: Floats = tsne.fit_transform(directions)
+        directions = _directions(vectors)  # (n, d)
+        plane = _principal(directions)  # (n, 2)
+        return plane if len(plane) <= FLAT else _tsne(directions, plane, options)
+
+
+def _tsne(directions: Floats, plane: Floats, options: MapOptions) -> Floats:
+    """(n, 2), beginning with the principal components."""
+    from sklearn.manifold import TSNE
+
+    noise = np.random.default_rng(options.seed).normal(0, APART, plane.shape)
+    start = START * plane / (plane[:, 0].std() or 1.0) + noise
+    perplexity = min(options.perplexity, max(1.0, (len(plane) - 1) / NEIGHBORS))
+    tsne = TSNE(perplexity=perplexity, init=start.astype(np.float32), random_state=0)
+    found: Floats = tsne.fit_transform(directions)
     return found
 
 
@@ -97,7 +100,7 @@ def place_among(
         found[part] = spots[np.arange(len(spots)), apart.argmin(1)]
     # Beside the other node and not upon it.
     noise = np.random.default_rng(options.seed).normal(size=found.shape)
-    return (found + _spacing(places) / 2 * noise).astype(np.float32)
+    return (found + _spacing(places) * noise).astype(np.float32)
 
 
 def _spacing(places: Floats) -> float:

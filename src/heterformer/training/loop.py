@@ -102,6 +102,9 @@ class Trainer:
             fresh=options.positives == "fresh",
             share=(self.processes.rank, self.processes.count),
         )
+        if not self.batches.steps_per_epoch:
+            found = f"{len(self.split.train)} training pair, whose key would have no others beside it"
+            raise InputError(f"{network.path}: there is {found}; expected at least two pairs.")
         self.validation = Batcher(VisibleNetwork.for_evaluation(network, self.split), tokens)
         with self.processes.one_by_one():
             self.cached = self._cached_states()

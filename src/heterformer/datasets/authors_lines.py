@@ -1,0 +1,130 @@
+r"""Lines of the training files of Heterformer's authors.
+
+A line is a pair, ``query\$\$key``. Each side is a text, a fixed number of neighbours' texts (empty where
+there are fewer) and a fixed number of textless neighbours' numbers (-1 where there are fewer), by type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from heterformer.datasets.raw_file import opened
+from heterformer.errors import InputError
+from heterformer.network.schema import NodeType
+
+SEPARATOR = r"\$\$"
+LONGEST = 1 << 22  # bytes of one line
+LINES = 5_000  # between two looks at the progress
+
+
+@dataclass(frozen=True)
+class AuthorsTsvOptions:
+    """How the lines are laid out; the defaults are those of the authors' Goodreads files."""
+
+    text_type: str = "book"
+    """What to call the nodes with text."""
+    text_neighbors: int = 5
+    """Neighbours' texts on each side of a line."""
+    textless: tuple[str, ...] = ("shelf=5", "author=2", "publisher=1", "language_code=1", "format=1")
+    """The types of the numbers that follow, in the order of the file, each with how many there are of it."""
+    counts: tuple[str, ...] = ()
+    """Nodes of textless types (the authors' mta_num.pkl), such as shelf=6632: higher numbers are errors."""
+    max_tokens: int = 64
+    """Texts are cut at so many tokens."""
+    test_batch_size: int = 100
+    """Pairs that are ranked together in the paper's evaluation."""
+
+    def __post_init__(self) -> None:
+        if self.text_neighbors < 0:
+            raise InputError(f"--text-neighbors is {self.text_neighbors}, expected 0 or more.")
+        if self.text_type in self.widths:
+            raise InputError(f"--text-type is {self.text_type!r}, which --textless names as well.")
+        if unknown := set(self.limits) - set(self.widths):
+            known = ", ".join(self.widths)
+            raise InputError(f"--counts names {min(unknown)!r}, the types of --textless are {known}.")
+
+    @cached_property
+    def widths(self) -> dict[NodeType, int]:
+        """Numbers on each side of a line, by textless type, in order."""
+        return _numbered("--textless", self.textless)
+
+    @cached_property
+    def limits(self) -> dict[NodeType, int]:
+        """How many nodes a textless type has, as far as it was said."""
+        return _numbered("--counts", self.counts)
+
+    @property
+    def fields(self) -> int:
+        """Fields on each side of a line."""
+        return 1 + self.text_neighbors + sum(self.widths.values())
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of a line: a node and some of its neighbours."""
+
+    text: str
+    neighbors: list[str]
+    numbers: list[tuple[NodeType, int]]
+
+
+def lines(file: Path, options: AuthorsTsvOptions) -> Iterator[tuple[Side, Side]]:
+    """Query and key of every line; a line that is not laid out as the options say is an error."""
+    with opened(file) as (stream, tell):
+        number = 0
+        while line := stream.readline(LONGEST):
+            number += 1
+            place = f"{file}: line {number}"
+            try:
+                text = line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+            except UnicodeDecodeError as error:
+                raise InputError(f"{place}: byte {error.start + 1} is not UTF-8.") from None
+            if not text.strip():
+                continue
+            sides = text.split(SEPARATOR)
+            if len(sides) != 2:
+                expected = f"expected two with {SEPARATOR} between them"
+                raise InputError(f"{place}: found {len(sides)} sides, {expected}.")
+            yield _side(sides[0], options, place), _side(sides[1], options, place)
+            if number % LINES == 0:
+                tell()
+
+
+def _side(text: str, options: AuthorsTsvOptions, place: str) -> Side:
+    fields = text.split("\t")
+    numbers = 1 + options.text_neighbors  # where they begin
+    if len(fields) != options.fields:
+        shape = f"a text, {options.text_neighbors} texts of neighbours and {options.fields - numbers} numbers"
+        found = f"found {len(fields)} fields on one side, expected {options.fields} ({shape})"
+        raise InputError(f"{place}: {found}; --text-neighbors and --textless say how many there are.")
+    types = [node_type for node_type, width in options.widths.items() for _ in range(width)]
+    met = [(t, _number(f, t, options, place)) for t, f in zip(types, fields[numbers:], strict=True)]
+    neighbors = [field.strip() for field in fields[1:numbers]]
+    return Side(fields[0].strip(), [n for n in neighbors if n], [(t, n) for t, n in met if n >= 0])
+
+
+def _number(text: str, node_type: NodeType, options: AuthorsTsvOptions, place: str) -> int:
+    limit = options.limits.get(node_type, 2**63)
+    try:
+        number = int(text)
+    except ValueError:
+        number = limit
+    if not -1 <= number < limit:
+        below = f" below {limit}" if node_type in options.limits else ""
+        expected = f"expected -1 or the number of a node{below}"
+        raise InputError(f"{place}: found {text!r} for the type {node_type!r}, {expected}.")
+    return number
+
+
+def _numbered(option: str, values: tuple[str, ...]) -> dict[NodeType, int]:
+    found: dict[NodeType, int] = {}
+    for value in values:
+        name, _, number = value.partition("=")
+        if not name or name in found or not (number.isdecimal() and int(number) > 0):
+            expected = "expected each type once with a number, such as shelf=5"
+            raise InputError(f"{option}: found {value!r}, {expected}.")
+        found[name] = int(number)
+    return found

@@ -1,0 +1,211 @@
+"""JSON records of huge files as typed frames, a few thousand at a time.
+
+The records may stand one per line, with or without an array's brackets and commas around them, or in an array
+of any layout. Arrow parses the wanted fields and skips the others. A chunk in which something is not as it
+should be is read again record by record, to take what can be taken, and else to say where it is wrong.
+"""
+
+from __future__ import annotations
+
+import codecs
+import io
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.json
+
+from heterformer.datasets.raw_file import opened
+from heterformer.errors import InputError
+
+RECORDS = 10_000  # held at a time
+LONGEST = 1 << 24  # bytes of one record; what is longer is a file of another kind
+BLOCK = 1 << 20  # bytes read at a time where lines mean nothing, and from which the layout is told
+CUT_SHORT = "the file is cut short; fetch it again"
+
+Record = tuple[
+    int, bytes
+]  # the number of its line, or its own where lines mean nothing; JSON without line breaks
+
+
+def record_frames(path: Path, schema: pa.Schema) -> Iterator[pl.DataFrame]:
+    """All records of a file in frames of at most ``RECORDS`` rows, with the columns of ``schema``.
+
+    A field that a record lacks is null, as is an empty string where a list, record or number should be.
+    Numbers where text should be, and the other way round, are taken for what they should be.
+    """
+    with opened(path) as (stream, tell):
+        unit, split = _layout(stream)
+        records = split(stream, str(path))
+        while chunk := list(islice(records, RECORDS)):
+            yield _parsed(chunk, schema, f"{path}: {unit}")
+            tell()
+
+
+Splitter = Callable[[BinaryIO, str], Iterator[Record]]
+
+
+def _layout(stream: BinaryIO) -> tuple[str, Splitter]:
+    """How records are told from each other, by the first of them; and what their numbers count."""
+    head = stream.read(BLOCK).decode("utf-8-sig", errors="ignore")
+    stream.seek(0)
+    begin = head.find("{")
+    try:
+        _, end = json.JSONDecoder().raw_decode(head, max(begin, 0))
+    except (ValueError, RecursionError):
+        end = begin
+    rest = head[end:].lstrip(" \t\r,]")
+    alone = "\n" not in head[begin:end] and (not rest or rest[0] == "\n" or end == begin)
+    return ("line", _lines) if alone and "\n" in head else ("record", _anywhere)
+
+
+def _lines(stream: BinaryIO, where: str) -> Iterator[Record]:
+    """One record per line. In an array its bracket or comma may begin or end the line."""
+    begun = array = closed = False
+    number = 0
+    while line := stream.readline(LONGEST):
+        number += 1
+        if len(line) == LONGEST:
+            raise _too_long(f"{where}: line {number}")
+        if number == 1:
+            line = line.removeprefix(codecs.BOM_UTF8)
+        text = line.strip()
+        if not text:
+            continue
+        if closed:
+            raise InputError(f"{where}: line {number}: found more after the end of the array.")
+        if not begun and text.startswith(b"["):
+            array, text = True, text[1:].lstrip()
+        begun = True
+        if array:
+            closed = text.endswith(b"]")
+            text = text.removeprefix(b",").removesuffix(b"]").strip().removesuffix(b",").strip()
+        if text:
+            if not line.endswith(b"\n") and not text.endswith(b"}"):
+                raise InputError(f"{where}: line {number}: the last record has no end: {CUT_SHORT}.")
+            yield number, text
+    if array and not closed:
+        raise InputError(f"{where}: line {number}: the array has no closing bracket: {CUT_SHORT}.")
+
+
+SEPARATORS = re.compile(r"[\s,]*")
+
+
+def _anywhere(stream: BinaryIO, where: str) -> Iterator[Record]:
+    """Records of an array in any layout, or one after the other. Each is found by parsing it."""
+    decoder, scan = codecs.getincrementaldecoder("utf-8-sig")(), json.JSONDecoder().raw_decode
+    text, at, number, depth, ended = "", 0, 0, 0, False
+    try:
+        while True:
+            at = cast("re.Match[str]", SEPARATORS.match(text, at)).end()
+            if at < len(text) and text[at] in "[]":
+                depth += 1 if text[at] == "[" else -1
+                at += 1
+                if depth in (0, 1):
+                    continue
+                raise InputError(f"{where}: record {number + 1}: found a list, expected a JSON object.")
+            try:
+                _, end = scan(text, at)
+            except (ValueError, RecursionError) as error:
+                if len(text) - at > LONGEST:
+                    raise _too_long(f"{where}: record {number + 1}") from None
+                if not ended:
+                    block = stream.read(BLOCK)
+                    ended = not block
+                    text, at = text[at:] + decoder.decode(block, final=ended), 0
+                    continue
+                if at < len(text) or depth:
+                    found = error if at < len(text) else "the array has no closing bracket"
+                    raise InputError(f"{where}: record {number + 1}: {found}: {CUT_SHORT}.") from None
+                return
+            number += 1
+            # Line breaks stand between values only, never inside a string.
+            line = text[at:end].replace("\n", " ").replace("\r", " ")
+            yield number, line.encode(errors="surrogatepass")
+            at = end
+    except UnicodeDecodeError as error:
+        raise InputError(f"{where}: not UTF-8 near record {number + 1} ({error.reason}).") from None
+
+
+def _too_long(place: str) -> InputError:
+    limit = f"{LONGEST >> 20} MB"
+    return InputError(f"{place}: found more than {limit} without an end, expected JSON records.")
+
+
+def _parsed(chunk: Sequence[Record], schema: pa.Schema, where: str) -> pl.DataFrame:
+    data = b"\n".join(record for _, record in chunk)
+    try:
+        table = pyarrow.json.read_json(
+            io.BytesIO(data),
+            read_options=pyarrow.json.ReadOptions(use_threads=False, block_size=len(data) + 1),
+            parse_options=pyarrow.json.ParseOptions(
+                explicit_schema=schema, unexpected_field_behavior="ignore"
+            ),
+        )
+        table.validate(full=True)  # Arrow's parser takes any bytes for text
+    except (pa.ArrowInvalid, UnicodeDecodeError):
+        table = None
+    if table is None or table.num_rows != len(chunk):  # two records in one line are two rows for Arrow
+        table = pa.Table.from_pylist(
+            [_conformed(record, schema, f"{where} {n}") for n, record in chunk], schema
+        )
+    return cast(pl.DataFrame, pl.from_arrow(table.select(schema.names)))
+
+
+def _conformed(record: bytes, schema: pa.Schema, place: str) -> dict[str, Any]:
+    try:
+        values = json.loads(record)
+    except UnicodeDecodeError as error:
+        raise InputError(f"{place}: byte {error.start + 1} is not UTF-8.") from None
+    except json.JSONDecodeError as error:
+        found = f"not valid JSON at character {error.pos + 1} ({error.msg})"
+        raise InputError(f"{place}: {found}.") from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{place}: not valid JSON ({error}).") from None
+    if not isinstance(values, dict):
+        raise InputError(f"{place}: found {type(values).__name__}, expected a JSON object.")
+    return {
+        field.name: _value(values.get(field.name), field.type, f"{place}, {field.name}") for field in schema
+    }
+
+
+def _value(found: Any, kind: pa.DataType, place: str) -> Any:
+    """What was found as the type that is wanted, as far as there is no doubt what it means."""
+    if found is None or (found == "" and not pa.types.is_string(kind)):
+        return None
+    if pa.types.is_list(kind) and isinstance(found, list):
+        return [_value(element, kind.value_type, place) for element in found]
+    if pa.types.is_struct(kind) and isinstance(found, dict):
+        return {
+            field.name: _value(found.get(field.name), field.type, f"{place}.{field.name}") for field in kind
+        }
+    if pa.types.is_string(kind) and isinstance(found, (str, int)) and not isinstance(found, bool):
+        # Half a surrogate pair is legal in JSON and no text.
+        return str(found).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if pa.types.is_integer(kind) and (number := _integer(found)) is not None:
+        return number
+    text = json.dumps(found, ensure_ascii=False)
+    shown = text if len(text) <= 60 else text[:57] + "..."
+    raise InputError(f"{place}: found {shown}, expected {_named(kind)}.")
+
+
+def _integer(found: Any) -> int | None:
+    try:
+        number = None if isinstance(found, bool) else int(found)
+    except (ValueError, TypeError, OverflowError):
+        return None
+    whole = number is not None and abs(number) < 2**63 and (isinstance(found, str) or number == found)
+    return number if whole else None
+
+
+def _named(kind: pa.DataType) -> str:
+    if pa.types.is_list(kind):
+        return "a list"
+    if pa.types.is_struct(kind):
+        return "a JSON object"
+    return "text" if pa.types.is_string(kind) else "a whole number"

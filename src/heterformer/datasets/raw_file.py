@@ -1,0 +1,75 @@
+"""Files as somebody else published them: where they should be, and how they are read without holding them."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from heterformer.errors import InputError
+from heterformer.progress import progress_bar
+
+MEGABYTE = 1e6
+BUFFER = 1 << 20  # bytes read from the disk at a time
+
+
+@dataclass(frozen=True)
+class RawFile:
+    """A published file: its name, and a sentence's worth of where it is to be had."""
+
+    name: str
+    published: str
+
+    def within(self, folder: Path) -> Path | None:
+        """Its path in ``folder``, packed with gzip or not, whichever there is."""
+        plain = self.name.removesuffix(".gz")
+        return next((p for n in (self.name, plain, f"{plain}.gz") if (p := folder / n).is_file()), None)
+
+
+def found_in(folder: Path, files: Sequence[RawFile]) -> list[Path]:
+    """The paths of all files, or one sentence about those that are missing and what to do."""
+    paths = [file.within(folder) for file in files]
+    missing = [file for file, path in zip(files, paths, strict=True) if path is None]
+    if missing:
+        names = " and ".join(file.name for file in missing)
+        places = " and ".join(dict.fromkeys(file.published for file in missing))
+        found = f"there is no {names}" if folder.is_dir() else f"no such folder, expected one with {names}"
+        raise InputError(f"{folder}: {found}; published at {places}, to be put into {folder}.")
+    return [path for path in paths if path is not None]
+
+
+Tell = Callable[[], None]  # moves the progress bar to where the file is being read
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[tuple[BinaryIO, Tell]]:
+    """The unpacked bytes of a file, with a progress bar by bytes on disk.
+
+    Whatever is wrong with the file while it is read is one sentence.
+    """
+    try:
+        size = path.stat().st_size
+        with (
+            path.open("rb", buffering=BUFFER) as raw,
+            progress_bar(f"reading {path.name}", size / MEGABYTE, unit="MB") as bar,
+        ):
+            done = 0
+
+            def tell() -> None:
+                nonlocal done
+                now = raw.tell()
+                bar.advance((now - done) / MEGABYTE)
+                done = now
+
+            packed = path.suffix.lower() == ".gz"
+            # Buffered, because gzip's own 'readline' asks for a few bytes at a time.
+            yield io.BufferedReader(gzip.GzipFile(fileobj=raw), BUFFER) if packed else raw, tell
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise InputError(f"{path}: the gzip file is broken ({error}); fetch it again.") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error}).") from None

@@ -1,0 +1,111 @@
+"""``draw_map``, and ``heterformer map`` as a user meets it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from heterformer.cli import main
+from heterformer.embedding.embed import embed_run
+from heterformer.report import draw_map as drawing
+from heterformer.report.draw_map import draw_map
+from heterformer.tasks import search_store
+from heterformer.tasks.projection import MapOptions
+from tests.learning import tiny_network
+from tests.report.pictures import check_picture
+from tests.tasks.mapping import labelled_network, planted_vectors
+from tests.tasks.searching import tiny_run
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    return shutil.copytree(tiny_run(), tmp_path / "run", ignore=shutil.ignore_patterns("search"))
+
+
+def data_of(page: Path) -> dict[str, Any]:
+    (found,) = re.findall(r'id="data">(.*?)</script>', page.read_text(encoding="utf-8"))
+    values: dict[str, Any] = json.loads(found)
+    return values
+
+
+def ids_in(page: Path) -> set[str]:
+    return {node[4] for node in data_of(page)["nodes"]}
+
+
+def failed(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+    """The one sentence with which the command fails."""
+    with pytest.raises(SystemExit) as exit_:
+        main(["map", *map(str, arguments)])
+    captured = capsys.readouterr()
+    assert (exit_.value.code, captured.out) == (1, "")
+    assert captured.err.startswith("error: ")
+    assert captured.err.count("\n") == 1
+    return captured.err.removeprefix("error: ").rstrip("\n")
+
+
+def test_a_picture_and_a_page(tmp_path: Path) -> None:
+    network = labelled_network()
+    out = tmp_path / "figures"
+    drawn = draw_map(network, planted_vectors(network), out)
+    assert drawn == [out / "map.png", out / "map.html"]
+    check_picture(out / "map.png")
+    assert ids_in(out / "map.html") == set(network.ids("paper"))
+    before = [path.read_bytes() for path in drawn]
+    assert [path.read_bytes() for path in draw_map(network, planted_vectors(network), out)] == before
+    assert sorted(path.name for path in out.iterdir()) == ["map.html", "map.png"]
+
+
+def test_the_command_maps_a_run_by_the_vectors_that_searching_keeps(
+    run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    main(["map", str(run), "--max-nodes", "60"])
+    png, html = run / "figures" / "map.png", run / "figures" / "map.html"
+    assert capsys.readouterr().out == f"{png}\n{html}\n"
+    check_picture(png)
+    assert len(ids_in(html)) == 60
+    assert ids_in(html) < set(tiny_network().ids("paper"))
+    assert (run / "search" / "vectors" / "paper.npy").is_file()
+    monkeypatch.setattr(search_store, "embed_run", None)  # they are there already
+    classes = [key["name"] for key in data_of(html)["legend"]][:2]
+    main(["map", str(run), "--max-nodes", "30", "--classes", *classes])
+    data = data_of(html)
+    assert {node[6] for node in data["nodes"]} == set(classes)
+    assert len(data["nodes"]) == 30
+
+
+def test_the_command_takes_vectors_from_a_file(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vectors = embed_run(run, tmp_path / "vectors.parquet")
+    seen: dict[str, Any] = {}
+
+    def noted(network: object, found: dict[str, Any], out: Path, options: MapOptions) -> list[Path]:
+        seen.update(found)
+        return []
+
+    monkeypatch.setattr(drawing, "draw_map", noted)
+    main(["map", str(run), "--types", "author", "venue", "--vectors", str(vectors.path)])
+    assert list(seen) == ["author", "venue"]
+    for node_type, matrix in seen.items():
+        assert np.array_equal(matrix, vectors.matrix(node_type))
+    assert not (run / "search").exists()
+
+
+def test_mistakes_are_told_before_vectors_are_made(
+    run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search_store, "embed_run", None)
+    known = "the node types are 'paper', 'author', 'venue'"
+    assert failed(capsys, run, "--types", "poem") == f"--types names 'poem', {known}."
+    assert "--classes names 'poetry', of paper nodes the labels are " in failed(
+        capsys, run, "--classes", "poetry"
+    )
+    assert failed(capsys, run, "--perplexity", 0) == "--perplexity is 0.0, expected at least 1."
+    assert "not a run, expected a folder" in failed(capsys, run.parent)
+    assert not (run / "figures").exists()
