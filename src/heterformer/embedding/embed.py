@@ -34,16 +34,20 @@ from heterformer.embedding.vectors import (
     Vectors,
     is_vectors_file,
     is_vectors_folder,
+    join_parts,
+    part_name,
+    write_part,
     write_vectors,
 )
 from heterformer.errors import InputError
-from heterformer.files import write_text
+from heterformer.files import replace_folder, write_text
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.inference import center_batches, center_vectors, neighbor_numbers
 from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
 from heterformer.network.tokens import open_tokens
 from heterformer.progress import progress_bar, say
+from heterformer.training.processes import Processes
 from heterformer.training.run import Run
 
 MANIFEST = "manifest.json"
@@ -77,25 +81,32 @@ def embed_to(
     *,
     since: Path | None = None,
     tokenizer: Any = None,
+    processes: Processes | None = None,
 ) -> Vectors:
     """Write vectors of every node: a Parquet table if the name ends so, else a folder of NumPy arrays.
 
     What is computed is kept beside ``out`` until it is whole: after a kill the same call goes on from there.
+    Several processes divide the nodes and write a folder of Parquet tables, one each.
     """
-    out = Path(out)
-    _check_place(out)
-    work = Embedding(model, VisibleNetwork.whole(network), options, tokenizer, since)
-    out.parent.mkdir(parents=True, exist_ok=True)
+    out, processes = Path(out), processes or Processes()
+    with processes.one_by_one():
+        _check_place(out, processes.count)
+    work = Embedding(model, VisibleNetwork.whole(network), options, tokenizer, since, processes)
     folder = out.with_name(f".{out.name}.work")
-    _settle(folder, work.manifest)
+    with processes.one_by_one():
+        if processes.first:
+            out.parent.mkdir(parents=True, exist_ok=True)
+            _settle(folder, work.manifest)
+    processes.agree(work.manifest)
     try:
         work.compute(folder)
-        chunks = (chunk for t in work.types for chunk in work.chunks(t))
-        write_vectors(out, work.layout, chunks)
+        work.write(out, folder)
     except KeyboardInterrupt:
         say(f"{out}: not finished yet; the same command goes on.")
         raise
-    _remove(folder)
+    if processes.first:
+        _remove(folder)
+    processes.wait()
     return Vectors.open(out)
 
 
@@ -106,10 +117,13 @@ def _remove(folder: Path) -> None:
     shutil.rmtree(gone)
 
 
-def _check_place(out: Path) -> None:
+def _check_place(out: Path, processes: int) -> None:
     """Never take the place of something else, and find out before hours of work."""
     if not out.name:
         raise InputError(f"{out}: expected the name of a file or folder to write.")
+    if processes > 1:
+        _check_place_of_parts(out)
+        return
     if out.suffix in OTHER_FORMATS:
         raise InputError(
             f"{out}: expected a name that ends in .parquet, or a folder's for NumPy arrays; "
@@ -117,12 +131,22 @@ def _check_place(out: Path) -> None:
         )
     if out.suffix == ".parquet":
         if out.is_dir():
-            raise InputError(f"{out}: is a folder, expected a file's name.")
+            parts = ", of parts that several processes wrote" if is_vectors_folder(out) else ""
+            raise InputError(f"{out}: is a folder{parts}, expected a file's name.")
         if out.exists() and not is_vectors_file(out):
             raise InputError(f"{out}: exists and is not what 'heterformer embed' wrote; choose another name.")
         return
     if out.exists() and not (out.is_dir() and (is_vectors_folder(out) or not any(out.iterdir()))):
         raise InputError(f"{out}: exists and holds something else; choose another name.")
+
+
+def _check_place_of_parts(out: Path) -> None:
+    if out.suffix != ".parquet":
+        expected = "expected a name that ends in .parquet, for a folder of Parquet tables"
+        raise InputError(f"{out}: several processes write Parquet; {expected}.")
+    if out.is_file() or (out.exists() and not is_vectors_folder(out) and any(out.iterdir())):
+        taken = "exists and is no folder of parts that several processes wrote"
+        raise InputError(f"{out}: {taken}; choose another name.")
 
 
 def embed_run(
@@ -134,9 +158,9 @@ def embed_run(
     since: Path | None = None,
 ) -> Vectors:
     """Write vectors of a run's network, or of another one of the same types, under the run's best model."""
-    run = Run(path)
+    run, processes = Run(path), Processes.joined()
     opened = run.network() if network is None else Network.open(network)
-    return embed_to(out, run.model(), opened, options, since=since)
+    return embed_to(out, run.model(), opened, options, since=since, processes=processes)
 
 
 def _settle(folder: Path, manifest: dict[str, Any]) -> None:
@@ -163,12 +187,16 @@ class Embedding:
         options: EmbedOptions | None = None,
         tokenizer: Any = None,
         since: Path | None = None,
+        processes: Processes | None = None,
     ) -> None:
+        self.processes = processes or Processes()
         self.trained, self.visible, self.options = model.eval(), visible, options or EmbedOptions()
         self.network, self.schema = visible.network, visible.network.schema
         check_schema(model.schema, self.schema)
         # As in training, whatever another network would have by itself.
-        self.tokens = open_tokens(self.network, tokenizer or _tokenizer_of(model), model.schema.max_tokens)
+        with self.processes.one_by_one():
+            own = tokenizer or _tokenizer_of(model)
+            self.tokens = open_tokens(self.network, own, model.schema.max_tokens)
         self.types = self._types()
         self.batcher = Batcher(
             visible, self.tokens, self._fan_out(), StableSample(visible, self.options.seed)
@@ -206,6 +234,7 @@ class Embedding:
         """Everything that decides the result."""
         options = asdict(replace(self.options, types=self.types))
         options["types"] = list(self.types)
+        del options["states"]  # another way to the same
         old = self.since.digest if self.since else None
         work = {"part": row_file.PART, "since": old}
         return self._settings | {"network": self.network.fingerprint, "options": options} | work
@@ -221,26 +250,50 @@ class Embedding:
 
     def compute(self, folder: Path) -> None:
         """Make the vectors of all text-rich nodes in ``folder``; what is there already is not made again."""
-        self.model, folded = meeting(self.trained, self.visible, self.tokens, folder)
+        with self.processes.one_by_one():  # the first folds new nodes in, the others read what it found
+            self.model, folded = meeting(self.trained, self.visible, self.tokens, folder)
+            self.vectors = {t: self._row_file(folder, t) for t in self.types if t in self.schema.text_rich}
         self.signatures = Signatures(self.model, self.tokens, folded)
-        self.vectors = {t: self._row_file(folder, t) for t in self.types if t in self.schema.text_rich}
-        todo = {t: list(file.missing()) for t, file in self.vectors.items()}
-        if any(todo.values()):
-            # The texts that the spool has rows for: those that the first call needed.
-            needed = kept_array(folder / "needed.npy", lambda: self._needed(todo))
-            dtype = np.dtype(self.options.states_dtype)
-            spool = TextStates(folder / "states.bin", self.model, self.tokens, needed, dtype)
+        todo = {t: self._own_missing(file) for t, file in self.vectors.items()}
+        if self.processes.any(any(todo.values())):
+            spool = self._spool(folder, todo)
             fast = self.options.precision == "bf16"
             with torch.autocast(self.model.device.type, torch.bfloat16, enabled=fast):
                 spool.fill()
                 self._fill(todo, spool)
+        self.processes.wait()
 
     def _row_file(self, folder: Path, node_type: NodeType) -> RowFile:
-        shape, dtype = (self.trained.width,), self.options.dtype
-        return RowFile(folder / f"{node_type}.vectors.bin", self.schema.counts[node_type], shape, dtype)
+        path, count = folder / f"{node_type}.vectors.bin", self.schema.counts[node_type]
+        return RowFile(path, count, (self.trained.width,), self.options.dtype, writer=self.processes.rank)
 
-    def _needed(self, todo: dict[NodeType, list[tuple[int, int]]]) -> NDArray[np.int64]:
-        """The numbers of the texts whose states the missing vectors are made of."""
+    def _own_missing(self, file: RowFile) -> list[tuple[int, int]]:
+        """What this process has to make: whole parts, so that no vector depends on who makes it."""
+        parts = file.parts()
+        own = set(parts[self.processes.share(len(parts))])
+        return [part for part in file.missing() if part in own]
+
+    def _spool(self, folder: Path, todo: dict[NodeType, list[tuple[int, int]]]) -> TextStates:
+        """States of the texts that are neighbours: one file for all processes, or of each one's own nodes.
+
+        Which texts it has rows for is decided in the first call, and the same in one that goes on.
+        """
+        dtype = np.dtype(self.options.states_dtype)
+        if self.processes.count > 1 and self.options.states == "own":
+            name = f"{self.processes.rank}-of-{self.processes.count}"
+            needed = kept_array(folder / f"needed-{name}.npy", lambda: np.flatnonzero(self._needed(todo)))
+            return TextStates(folder / f"states-{name}.bin", self.model, self.tokens, needed, dtype)
+        path = folder / "needed.npy"
+        if not self.processes.as_the_first(path.exists()):
+            wanted = self.processes.union(torch.from_numpy(self._needed(todo))).numpy()
+            if self.processes.first:
+                kept_array(path, lambda: np.flatnonzero(wanted))
+            self.processes.wait()
+        needed = np.load(path, allow_pickle=False)
+        return TextStates(folder / "states.bin", self.model, self.tokens, needed, dtype, self.processes)
+
+    def _needed(self, todo: dict[NodeType, list[tuple[int, int]]]) -> NDArray[np.bool_]:
+        """(N,): of each text, whether its states are what a missing vector is made of."""
         wanted = np.zeros(len(self.tokens.offsets) - 1, dtype=bool)
         total = sum(stop - start for parts in todo.values() for start, stop in parts)
         with progress_bar("sampling neighbours", total, "nodes") as bar:
@@ -250,7 +303,7 @@ class Embedding:
                     for _, batch in center_batches(self.batcher, node_type, rows, ANY_KEY):
                         wanted[neighbor_numbers(batch)] = True
                     bar.advance(stop - start)
-        return np.flatnonzero(wanted)
+        return wanted
 
     def _changed(self, node_type: NodeType, start: int, stop: int) -> NDArray[np.int64]:
         """Of a part's rows, those whose vectors are not known from an earlier embedding."""
@@ -266,8 +319,9 @@ class Embedding:
         return found
 
     def _fill(self, todo: dict[NodeType, list[tuple[int, int]]], spool: TextStates) -> None:
-        total = sum(file.count for file in self.vectors.values())
         missing = sum(stop - start for parts in todo.values() for start, stop in parts)
+        alone = self.processes.count == 1
+        total = sum(file.count for file in self.vectors.values()) if alone else missing
         with progress_bar("embedding", total, "nodes") as bar:
             bar.advance(total - missing)
             for node_type, parts in todo.items():
@@ -286,11 +340,36 @@ class Embedding:
                 vectors[kept - start] = self.since.vectors(node_type, kept)
         return vectors
 
-    def chunks(self, node_type: NodeType) -> Iterator[Chunk]:
+    def write(self, out: Path, folder: Path) -> None:
+        """Put the finished vectors into ``out``; parts of several processes meet in ``folder`` first."""
+        number, count = self.processes.rank, self.processes.count
+        if count == 1:
+            write_vectors(out, self.layout, self._all_chunks())
+            return
+        parts = folder / "parts"
+        if self.processes.first:
+            parts.mkdir(exist_ok=True)
+            names = [part_name(i, count) for i in range(count)]
+            for other in (p for p in parts.iterdir() if p.name not in names):
+                other.unlink()  # of another number of processes
+        self.processes.wait()
+        write_part(parts, number, count, self.layout, self._all_chunks())
+        self.processes.wait()
+        if self.processes.first:
+            with replace_folder(out) as partial:
+                for file in sorted(parts.iterdir()):
+                    file.rename(partial / file.name)
+                join_parts(partial, count, self.layout)
+
+    def _all_chunks(self) -> Iterator[Chunk]:
+        return (c for t in self.types for c in self.chunks(t, self.processes.share(self.schema.counts[t])))
+
+    def chunks(self, node_type: NodeType, rows: slice = slice(None)) -> Iterator[Chunk]:
         """The finished vectors of one type, some thousand at a time, rows in network order."""
         ids = self.network.id_series(node_type)
-        for start in range(0, len(ids), ROWS):
-            part = slice(start, min(start + ROWS, len(ids)))
+        first, end, _ = rows.indices(len(ids))
+        for start in range(first, end, ROWS):
+            part = slice(start, min(start + ROWS, end))
             names = ids[part].to_list()
             if node_type in self.vectors:
                 signatures = self._signatures(node_type, np.arange(part.start, part.stop))

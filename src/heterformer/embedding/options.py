@@ -22,6 +22,8 @@ class EmbedOptions:
     """Precision of the texts' states on disk in between; float16 takes half the space and rounds."""
     precision: Literal["float32", "bf16"] = "float32"
     """Precision of matrix products; bf16 is faster where the processor has it, and rounds."""
+    states: Literal["shared", "own"] = "shared"
+    """Of several processes: one file of texts' states for all, or each computes those that its nodes need."""
     h0: bool = False
     """Also write textless nodes' own short embeddings, in a column or array named h0."""
     seed: int = 0

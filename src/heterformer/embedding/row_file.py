@@ -30,17 +30,25 @@ class RowFile:
     """``count`` rows of equal shape in a plain binary file, and beside it a list of the parts that are done.
 
     Rows are read one by one into memory of their own. Through a mapping the kernel would map sixteen pages
-    around each row, and a batch of scattered rows would hold a good part of the file.
+    around each row, and a batch of scattered rows would hold a good part of the file. Several writers can
+    share the file, each with a number and a list of its own; the first must have opened it before the others.
     """
 
     def __init__(
-        self, path: Path, count: int, shape: tuple[int, ...], dtype: DTypeLike, part: int | None = None
+        self,
+        path: Path,
+        count: int,
+        shape: tuple[int, ...],
+        dtype: DTypeLike,
+        part: int | None = None,
+        writer: int = 0,
     ) -> None:
         self.path, self.count, self.part = path, count, part or PART
         self.shape, self.dtype = shape, np.dtype(dtype)
-        self._done = path.with_suffix(".done")
+        self._done = path.with_suffix(f".{writer}.done")
         if not path.exists():
-            self._done.unlink(missing_ok=True)  # says nothing about a file that is gone
+            for list_of_parts in self._lists():
+                list_of_parts.unlink()  # says nothing about a file that is gone
         with path.open("ab") as file:
             file.truncate(count * self.row_bytes)
 
@@ -48,12 +56,14 @@ class RowFile:
     def row_bytes(self) -> int:
         return int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
 
+    def parts(self) -> list[tuple[int, int]]:
+        """All parts, as (first row, row after the last)."""
+        return [(start, min(start + self.part, self.count)) for start in range(0, self.count, self.part)]
+
     def missing(self) -> Iterator[tuple[int, int]]:
-        """The parts that are still to be written, as (first row, row after the last)."""
+        """The parts that are still to be written."""
         done = self._finished()
-        for start in range(0, self.count, self.part):
-            if start not in done:
-                yield start, min(start + self.part, self.count)
+        return (part for part in self.parts() if part[0] not in done)
 
     def write(self, start: int, values: NDArray[Any]) -> None:
         """Write one whole part, then note that it is done: in this order, whenever a kill comes."""
@@ -79,11 +89,11 @@ class RowFile:
         return found
 
     def _finished(self) -> set[int]:
-        try:
-            lines = self._done.read_text(encoding="ascii").splitlines(keepends=True)
-        except FileNotFoundError:
-            return set()
+        lines = [line for path in self._lists() for line in path.read_text("ascii").splitlines(keepends=True)]
         return {int(line) for line in lines if line.endswith("\n")}  # a kill may have cut the last one
+
+    def _lists(self) -> list[Path]:
+        return [p for p in self.path.parent.glob("*.done") if p.name.rsplit(".", 2)[0] == self.path.stem]
 
 
 def _runs(rows: Ints) -> list[tuple[int, int]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -18,29 +18,44 @@ from heterformer.models.contract import NodeEncoder
 from heterformer.models.inference import each_text, evaluating
 from heterformer.network.tokens import PackedTokens
 from heterformer.progress import progress_bar
+from heterformer.training.processes import Processes
 
 
 class TextStates:
-    """The states of some texts of a network in a file that survives kills, found by the texts' numbers."""
+    """The states of some texts of a network in a file that survives kills, found by the texts' numbers.
+
+    Several processes fill it together, each its share of the missing parts, and read it all.
+    """
 
     def __init__(
-        self, path: Path, model: NodeEncoder, tokens: PackedTokens, numbers: Ints, dtype: DTypeLike
+        self,
+        path: Path,
+        model: NodeEncoder,
+        tokens: PackedTokens,
+        numbers: Ints,
+        dtype: DTypeLike,
+        processes: Processes | None = None,
     ) -> None:
         self.model, self.tokens, self.numbers = model, tokens, numbers  # numbers ascend
+        self.processes = processes or Processes()
         with evaluating(model):
             shape = each_text(model.text_states, tokens, numbers[:0], model.device).shape[1:]  # (S, d)
-        self.file = RowFile(path, len(numbers) if shape[0] else 0, tuple(shape), dtype)
+        count, writer = len(numbers) if shape[0] else 0, self.processes.rank
+        with self.processes.one_by_one():
+            self.file = RowFile(path, count, tuple(shape), dtype, writer=writer)
 
     def fill(self) -> None:
         """Compute what is not there yet."""
         with evaluating(self.model), progress_bar("reading texts", self.file.count, "texts") as bar:
             missing = list(self.file.missing())
             bar.advance(self.file.count - sum(stop - start for start, stop in missing))
-            for start, stop in missing:
+            self.processes.wait()  # until all know what is missing
+            for start, stop in missing[self.processes.share(len(missing))]:
                 numbers = self.numbers[start:stop]
                 states = each_text(self.model.text_states, self.tokens, numbers, self.model.device)
                 self.file.write(start, states.numpy())
-                bar.advance(stop - start)
+                bar.advance((stop - start) * self.processes.count)
+        self.processes.wait()
 
     def __call__(self, numbers: Ints) -> Tensor:
         """(N, S, d): the states of the texts ``numbers``."""
@@ -51,11 +66,21 @@ class TextStates:
 
 @contextmanager
 def stored_states(
-    model: NodeEncoder, tokens: PackedTokens, folder: Path | None = None
+    model: NodeEncoder,
+    tokens: PackedTokens,
+    folder: Path | None = None,
+    processes: Processes | None = None,
 ) -> Iterator[TextStates]:
     """The states of all texts in a temporary file (in ``folder``), so that memory stays bounded."""
-    with tempfile.TemporaryDirectory(prefix=".heterformer-", dir=folder) as temporary:
+    processes = processes or Processes()
+    with ExitStack() as stack:
+        name = ""
+        if processes.first:
+            temporary = tempfile.TemporaryDirectory(prefix=".heterformer-", dir=folder)
+            name = stack.enter_context(temporary)
+        name = processes.word_of_the_first(name)
         numbers = np.arange(len(tokens.offsets) - 1)
-        spool = TextStates(Path(temporary) / "states.bin", model, tokens, numbers, np.float32)
+        spool = TextStates(Path(name) / "states.bin", model, tokens, numbers, np.float32, processes)
         spool.fill()
         yield spool
+        processes.wait()  # nobody reads it any more

@@ -1,4 +1,8 @@
-"""Vectors of a whole network as a file: one Parquet table, or a folder of NumPy arrays and lists of ids."""
+"""Vectors of a whole network: a Parquet table, a folder of NumPy arrays, or one of Parquet parts.
+
+Parts are what several processes wrote. The rows of a type in all of them, one after the other, are those of
+the network; a manifest lists them.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from heterformer.errors import InputError
-from heterformer.files import replace_file, replace_folder
+from heterformer.files import replace_file, replace_folder, write_text
 from heterformer.network.hashes import Hashes
 from heterformer.network.schema import NodeType
 
@@ -55,8 +59,29 @@ def is_vectors_file(path: Path) -> bool:
 
 
 def is_vectors_folder(path: Path) -> bool:
-    """Whether a folder holds arrays of vectors that were written here."""
+    """Whether a folder holds arrays or parts of vectors that were written here."""
     return (path / MANIFEST).is_file()
+
+
+def part_name(number: int, count: int) -> str:
+    """The file of one of several writers; names sort as the writers do."""
+    return f"part-{number:05}-of-{count:05}.parquet"
+
+
+def write_part(folder: Path, number: int, count: int, layout: Layout, chunks: Iterator[Chunk]) -> None:
+    """Write one of several parts, unless it is there."""
+    path = folder / part_name(number, count)
+    if not path.exists():
+        with replace_file(path) as partial:
+            _write_parquet(partial, layout, chunks)
+
+
+def join_parts(folder: Path, count: int, layout: Layout) -> None:
+    """Write the manifest of all parts, which makes vectors of the folder."""
+    parts = [part_name(number, count) for number in range(count)]
+    types = [node_type for node_type, nodes in layout.counts.items() if nodes]
+    manifest = {"types": types, "parts": parts, **layout.metadata}
+    write_text(folder / MANIFEST, json.dumps(manifest, indent=1))
 
 
 def write_vectors(path: Path, layout: Layout, chunks: Iterator[Chunk]) -> None:
@@ -141,8 +166,11 @@ def _new_array(path: Path, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
 class Vectors:
     """Vectors that were written to a file or folder. Of a folder, nothing is read until it is used."""
 
-    def __init__(self, path: Path, metadata: Mapping[str, Any], types: tuple[NodeType, ...]) -> None:
+    def __init__(
+        self, path: Path, metadata: Mapping[str, Any], types: tuple[NodeType, ...], tables: tuple[Path, ...]
+    ) -> None:
         self.path, self.metadata, self.types = path, metadata, types
+        self.tables = tables  # Parquet files; none if the folder holds arrays
 
     @classmethod
     def open(cls, path: Path | str) -> Vectors:
@@ -151,7 +179,10 @@ class Vectors:
         try:
             if path.is_dir():
                 values = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
-                return cls(path, values, tuple(values["types"]))
+                tables = tuple(path / name for name in values.get("parts", ()))
+                for table in tables:
+                    pq.read_schema(table)
+                return cls(path, values, tuple(values["types"]), tables)
             file = pq.ParquetFile(path, memory_map=True)
             for name in ("id", "type", "vector"):
                 if name not in file.schema_arrow.names:
@@ -167,12 +198,12 @@ class Vectors:
                 f"{path}: holds no vectors, expected what 'heterformer embed' wrote or a Parquet table "
                 f"with the columns id, type and vector."
             ) from None
-        return cls(path, metadata, tuple(types))
+        return cls(path, metadata, tuple(types), (path,))
 
     def ids(self, node_type: NodeType) -> list[str]:
         """The ids, in the order of the vectors."""
         self._check(node_type)
-        if self.path.is_dir():
+        if not self.tables:
             ids: list[str] = json.loads((self.path / f"{node_type}.ids.json").read_text(encoding="utf-8"))
             return ids
         return [i for batch in self._parquet(node_type, ["id"]) for i in batch.column("id").to_pylist()]
@@ -180,13 +211,13 @@ class Vectors:
     def matrix(self, node_type: NodeType) -> NDArray[Any]:
         """(n, d): memory-mapped if it comes from a folder."""
         self._check(node_type)
-        if self.path.is_dir():
+        if not self.tables:
             return self._array(node_type)
         return np.concatenate([vectors for _, vectors in self.chunks(node_type)])
 
     def mapped_matrix(self, node_type: NodeType, folder: Path) -> NDArray[Any]:
         """The same, memory-mapped in any case: a table's vectors are unpacked into ``folder`` for that."""
-        if self.path.is_dir():
+        if not self.tables:
             return self._array(node_type)
         with (folder / f"{node_type}.bin").open("wb") as file:
             for _, vectors in self.chunks(node_type):
@@ -197,7 +228,7 @@ class Vectors:
     def signatures(self, node_type: NodeType) -> Hashes:
         """(n,): what ``embed --since`` goes by."""
         self._check(node_type)
-        if self.path.is_dir():
+        if not self.tables:
             return self._array(f"{node_type}.signatures")
         parts = [batch.column("signature").to_numpy() for batch in self._parquet(node_type, ["signature"])]
         return np.concatenate(parts)
@@ -206,7 +237,7 @@ class Vectors:
         """The vectors some thousand at a time, each time with the number of the first."""
         self._check(node_type)
         start = 0
-        if self.path.is_dir():
+        if not self.tables:
             matrix = self._array(node_type)
             for start in range(0, len(matrix), ROWS):
                 yield start, np.array(matrix[start : start + ROWS])
@@ -224,11 +255,12 @@ class Vectors:
     def _parquet(self, node_type: NodeType, columns: list[str]) -> Iterator[pa.RecordBatch]:
         import pyarrow.compute as pc
 
-        file = pq.ParquetFile(self.path, memory_map=True)
-        for batch in file.iter_batches(ROWS, columns=["type", *columns]):
-            chosen = batch.filter(pc.equal(batch.column("type"), node_type))
-            if len(chosen):
-                yield chosen
+        for table in self.tables:
+            with pq.ParquetFile(table, memory_map=True) as file:
+                for batch in file.iter_batches(ROWS, columns=["type", *columns]):
+                    chosen = batch.filter(pc.equal(batch.column("type"), node_type))
+                    if len(chosen):
+                        yield chosen
 
     def _check(self, node_type: NodeType) -> None:
         if node_type not in self.types:

@@ -17,6 +17,7 @@ from heterformer.network.split import Part, Split
 from heterformer.network.store import Network
 from heterformer.network.tokens import open_tokens
 from heterformer.tasks.link_prediction import LinkPrediction, evaluate_link_prediction, predicted_pairs
+from heterformer.training.processes import Processes
 from heterformer.training.run import Run
 
 
@@ -48,8 +49,11 @@ def open_run(path: Path | str) -> OpenRun:
     return OpenRun(run, network, split, model, Batcher(visible, tokens))
 
 
-def link_prediction_of(opened: OpenRun, parts: tuple[Part, ...]) -> list[LinkPrediction]:
+def link_prediction_of(
+    opened: OpenRun, parts: tuple[Part, ...], processes: Processes | None = None
+) -> list[LinkPrediction]:
     """Link prediction of the run's own held-out pairs."""
     pairs: dict[str, Pairs] = {part: getattr(opened.split, part) for part in parts}
     questions = predicted_pairs(opened.network, pairs)
-    return evaluate_link_prediction(opened.model, opened.batcher, questions, opened.seed, opened.run.path)
+    model, batcher, folder = opened.model, opened.batcher, opened.run.path
+    return evaluate_link_prediction(model, batcher, questions, opened.seed, folder, processes)

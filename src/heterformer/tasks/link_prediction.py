@@ -21,6 +21,7 @@ from heterformer.network.pairs import Pairs
 from heterformer.network.schema import NodeType, Relation, Schema
 from heterformer.network.store import Network
 from heterformer.progress import progress_bar
+from heterformer.training.processes import Processes
 from heterformer.training.ranking import RankingMetrics, Scorer, hits, in_batch_ranks
 
 VectorsOf = Callable[[NodeType, Ints], Tensor]  # (n, d): of the nodes in some rows of a type
@@ -92,9 +93,14 @@ def evaluate_link_prediction(
     questions: Sequence[Question],
     seed: int,
     folder: Path | None = None,
+    processes: Processes | None = None,
 ) -> list[LinkPrediction]:
-    """Both rankings of the pairs. Memory depends neither on the number of candidates nor of pairs."""
-    found = link_prediction_ranks(model, batcher, questions, seed, folder)
+    """Both rankings of the pairs. Memory depends neither on the number of candidates nor of pairs.
+
+    Several processes share the work: each has the texts, the pairs and the candidates of its part to read,
+    and ranks all keys among its candidates. All have the figures of the whole.
+    """
+    found = link_prediction_ranks(model, batcher, questions, seed, folder, processes)
     return [r.figures(q, batcher.schema) for q, r in zip(questions, found, strict=True)]
 
 
@@ -104,14 +110,20 @@ def link_prediction_ranks(
     questions: Sequence[Question],
     seed: int,
     folder: Path | None = None,
+    processes: Processes | None = None,
 ) -> list[Ranks]:
     """The ranks of each question's keys, in the order of its pairs. Texts' states are kept in ``folder``."""
-    with stored_states(model, batcher.tokens, folder) as states:
-        return ranks_by_model(model, batcher, questions, seed, states)
+    with stored_states(model, batcher.tokens, folder, processes) as states:
+        return ranks_by_model(model, batcher, questions, seed, states, processes)
 
 
 def ranks_by_model(
-    model: NodeEncoder, batcher: Batcher, questions: Sequence[Question], seed: int, states: StoredStates
+    model: NodeEncoder,
+    batcher: Batcher,
+    questions: Sequence[Question],
+    seed: int,
+    states: StoredStates,
+    processes: Processes | None = None,
 ) -> list[Ranks]:
     """The same, texts' states being there. The batcher must not show the pairs that are asked for."""
     key = evaluation_key(seed)
@@ -123,7 +135,7 @@ def ranks_by_model(
             chosen = torch.from_numpy(rows.astype(np.int64)).to(model.device)
             return model.textless_vectors(node_type, chosen).float().cpu()
 
-    return ranks_of(questions, vectors, batcher.visible.network, model.scores)
+    return ranks_of(questions, vectors, batcher.visible.network, model.scores, processes=processes)
 
 
 def ranks_of(
@@ -132,6 +144,7 @@ def ranks_of(
     network: Network,
     scorer: Scorer,
     known: Mapping[NodeType, Ints] | None = None,
+    processes: Processes | None = None,
 ) -> list[Ranks]:
     """The ranks of each question's keys. Of a type in ``known``, only those rows have vectors."""
     found: dict[int, Ranks] = {}
@@ -140,7 +153,8 @@ def ranks_of(
         parts = [questions[i].pairs for i in chosen]
         rows = (known or {}).get(relation.target)
         rows = np.arange(network.schema.counts[relation.target]) if rows is None else rows
-        found |= zip(chosen, _ranks(relation, parts, vectors, network, scorer, rows), strict=True)
+        several = processes or Processes()
+        found |= zip(chosen, _ranks(relation, parts, vectors, network, scorer, rows, several), strict=True)
     return [found[i] for i in range(len(questions))]
 
 
@@ -151,14 +165,18 @@ def _ranks(
     network: Network,
     scorer: Scorer,
     rows: Ints,
+    processes: Processes,
 ) -> list[Ranks]:
+    def divided(node_type: NodeType, wanted: Ints) -> Tensor:
+        return processes.gathered(vectors(node_type, wanted[processes.share(len(wanted))])).cpu()
+
     size = network.schema.test_batch_size
     in_batch: list[Tensor] = []
     asked, queries, keys = [], [], []
     for pairs in parts:
         ranks = []
         for block in _slices(len(pairs), size * max(1, PAIRS // size)):  # whole batches at a time
-            ends = vectors(relation.source, pairs[block, 0]), vectors(relation.target, pairs[block, 1])
+            ends = divided(relation.source, pairs[block, 0]), divided(relation.target, pairs[block, 1])
             ranks.append(in_batch_ranks(*ends, size, scorer))
             if (kept := FULL_RANKING_QUERIES - block.start) > 0:
                 asked.append(pairs[block][:kept])
@@ -166,18 +184,22 @@ def _ranks(
                 keys.append(ends[1][:kept])
         in_batch.append(torch.cat(ranks))
     both = torch.cat(queries), torch.cat(keys)
-    candidates = _candidates(vectors, relation.target, rows)
+    candidates = _candidates(vectors, relation.target, rows, processes)
     full = full_ranks(network, relation, np.concatenate(asked), *both, candidates, scorer, rows)
+    full = 1 + processes.gathered(full[None] - 1).sum(0).cpu()  # each was beaten by candidates everywhere
     counts = [min(len(pairs), FULL_RANKING_QUERIES) for pairs in parts]
     return [Ranks(*both, len(rows)) for both in zip(in_batch, torch.split(full, counts), strict=True)]
 
 
-def _candidates(vectors: VectorsOf, node_type: NodeType, rows: Ints) -> Iterator[tuple[int, Tensor]]:
-    """The vectors of all candidates, some at a time, each with the number of its first."""
+def _candidates(
+    vectors: VectorsOf, node_type: NodeType, rows: Ints, processes: Processes
+) -> Iterator[tuple[int, Tensor]]:
+    """The vectors of this process's candidates, some at a time, each with the number of its first."""
     with progress_bar(f"ranking all {node_type} nodes", len(rows)) as bar:
-        for part in _slices(len(rows), CANDIDATES):
+        parts = _slices(len(rows), CANDIDATES)
+        for part in parts[processes.share(len(parts))]:
             yield part.start, vectors(node_type, rows[part])
-            bar.advance(len(rows[part]))
+            bar.advance(len(rows[part]) * processes.count)
 
 
 def full_ranks(

@@ -96,6 +96,11 @@ class Processes:
         """What the first process says."""
         return self.summed(value if self.first else 0.0)[0]
 
+    def word_of_the_first(self, word: str) -> str:
+        """The same for text."""
+        said = list(word.encode()) if self.first else []
+        return bytes(self.gathered(torch.tensor(said, dtype=torch.uint8)).tolist()).decode()
+
     # --- Tensors -----------------------------------------------------------------------------------------
 
     def gathered(self, rows: Tensor) -> Tensor:
