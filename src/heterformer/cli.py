@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -9,7 +10,7 @@ from functools import reduce, wraps
 from json import dumps
 from operator import or_
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NoReturn
 
 import tyro
 from rich.text import Text
@@ -20,13 +21,13 @@ from heterformer.datasets.raw_build import DatasetBuild
 from heterformer.datasets.registry import DATASETS
 from heterformer.datasets.synthetic import SyntheticOptions, write_synthetic
 from heterformer.embedding.options import EmbedOptions
-from heterformer.errors import InputError
+from heterformer.errors import InputError, ToldElsewhereError
 from heterformer.network.build import build_network
 from heterformer.network.describe import describe as describe_network
 from heterformer.network.spec import NetworkSpec
 from heterformer.network.split import PARTS, SplitOptions, make_split
 from heterformer.network.store import Network
-from heterformer.progress import console, messages
+from heterformer.progress import console, messages, say
 from heterformer.report import network_tables
 from heterformer.tasks.evaluation_options import EvaluateOptions
 from heterformer.tasks.explain_options import ExplainOptions
@@ -386,6 +387,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "synth": synth,
     "dataset": dataset,
 }
+TOGETHER = ("train",)  # what several processes can work on
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -396,25 +398,50 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     signal.signal(signal.SIGTERM, _interrupt)  # so that a stopped build cleans up as an interrupted one does
     try:
+        _check_alone(arguments)
         tyro.extras.subcommand_cli_from_dict(
             COMMANDS,
             prog="heterformer",
             description="Vectors for every node of a text-rich network.",
             args=with_neighbor_flags(with_config(arguments)),
+            console_outputs=_first_here(),
         )
-    except InputError as error:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # torchrun may send one while Python ends
-        messages.print(Text.assemble(("error: ", "bold red"), str(error)), soft_wrap=True)
+    except ToldElsewhereError:
         sys.exit(1)
+    except InputError as error:
+        _fail(str(error))
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        messages.print(
-            Text.assemble(("error: ", "bold red"), f"{where}{error.strerror or error}."), soft_wrap=True
-        )
-        sys.exit(1)
+        _fail(f"{where}{error.strerror or error}.")
     except KeyboardInterrupt:
-        messages.print("interrupted", highlight=False)
+        say("interrupted")
         sys.exit(130)
+
+
+def _fail(sentence: str) -> NoReturn:
+    """Tell the user. What is wrong before processes know each other is wrong for all of a machine."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # torchrun may send one while Python ends
+    if _first_here() or _know_each_other():
+        messages.print(Text.assemble(("error: ", "bold red"), sentence), soft_wrap=True)
+    sys.exit(1)
+
+
+def _check_alone(arguments: Sequence[str]) -> None:
+    count, command = int(os.environ.get("WORLD_SIZE", "1")), next(iter(arguments), "")
+    if count > 1 and command in COMMANDS and command not in TOGETHER:
+        started = f"'heterformer {command}' works in one process, but {count} were started"
+        raise InputError(f"{started}; leave torchrun or accelerate launch away.")
+
+
+def _first_here() -> bool:
+    """Whether no other process of this machine has been told to do the same before this one."""
+    return int(os.environ.get("WORLD_SIZE", "1")) == 1 or os.environ.get("LOCAL_RANK", "0") == "0"
+
+
+def _know_each_other() -> bool:
+    from torch.distributed import is_initialized  # takes seconds
+
+    return is_initialized()
 
 
 def _interrupt(*_: Any) -> None:

@@ -6,3 +6,7 @@ class InputError(ValueError):
 
     The command line prints it without a traceback and exits with 1.
     """
+
+
+class ToldElsewhereError(InputError):
+    """A mistake that another process of the same run tells the user; this one ends without a word."""

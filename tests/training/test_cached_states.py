@@ -21,6 +21,7 @@ from heterformer.batches.batcher import Batcher
 from heterformer.batches.pairs import TrainingBatches
 from heterformer.batches.randomness import stream_key
 from heterformer.batches.visible import VisibleNetwork
+from heterformer.errors import InputError
 from heterformer.models import Heterformer
 from heterformer.models.inference import each_text, evaluating, neighbor_numbers
 from heterformer.models.spool import StateSpool
@@ -238,6 +239,37 @@ def test_states_that_a_refresh_did_not_foresee_are_not_invented(tmp_path: Path) 
     trainer._step(trainer.batches.batch(0, 0))
     with pytest.raises(KeyError, match="are not among the spool's texts"):
         trainer._step(trainer.batches.batch(0, 1))
+
+
+def test_states_of_other_steps_do_not_serve(tmp_path: Path) -> None:
+    """As after a change of the number of processes, with which the pairs of a step change."""
+    trainer = new_trainer(tmp_path / "run")
+    cached, batches = trainer.cached, trainer.batches
+    assert cached is not None
+    list(cached.refresh(0, STEPS))
+    assert not cached.needs_refresh(3)
+    batches.skipped = 1
+    assert cached.needs_refresh(3)
+    batches.skipped, batches.batch_size = 0, 2 * batches.batch_size
+    assert cached.needs_refresh(3)
+    assert cached.spool is not None
+    cached.spool.about.pop("batches")  # as of an earlier version
+    assert cached.needs_refresh(3)
+
+
+def test_states_that_cannot_be_seen_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a machine that does not see the disk of the first process, or sees it late."""
+    trainer = new_trainer(tmp_path / "run")
+    assert trainer.cached is not None
+    opened, tries = StateSpool.open, itertools.count(1)
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(StateSpool, "open", lambda path: opened(path) if next(tries) > 20 else None)
+    list(trainer.cached.refresh(0, STEPS))
+    assert trainer.cached.spool is not None
+    assert next(tries) == 22
+    monkeypatch.setattr(StateSpool, "open", lambda path: None)
+    with pytest.raises(InputError, match="all processes need the run folder on one disk"):
+        list(trainer.cached.refresh(0, STEPS))
 
 
 # --- Stops and kills --------------------------------------------------------------------------------------

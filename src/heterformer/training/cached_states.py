@@ -20,6 +20,7 @@ from torch import Tensor
 
 from heterformer.batches.batch import Batch, Texts
 from heterformer.batches.pairs import TrainingBatches
+from heterformer.errors import InputError
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.inference import each_text, evaluating, neighbor_numbers
 from heterformer.models.spool import StateSpool, Write, write_spool
@@ -60,8 +61,15 @@ class CachedStates:
 
         A refresh uses the weights of its step, so that step's checkpoint must be on the disk before.
         """
+        if self.spool is None or self.spool.about.get("batches") != self._batches:
+            return True
         due = step - step % self.every
-        return self.spool is None or not due <= self.spool.about["step"] <= step < self.spool.about["until"]
+        return not due <= self.spool.about["step"] <= step < self.spool.about["until"]
+
+    @property
+    def _batches(self) -> list[int]:
+        """What decides, beside its number, which texts a step meets; it changes if a step's pairs do."""
+        return [self.batches.batch_size, self.batches.skipped]
 
     def refresh(self, step: int, end: int) -> Generator[tuple[int, int], None, None]:
         """Compute what the steps from ``step`` to the next refresh, or to ``end``, will need.
@@ -74,6 +82,7 @@ class CachedStates:
         numbers = self._met(step, until)
         self.remove()  # first, since two spools take twice the room
         about: dict[str, Any] = {"step": step, "until": until, "texts": len(numbers)}
+        about["batches"] = self._batches
         with self._writing(numbers, about) as write:
             for first in range(0, len(numbers), TEXTS * self.processes.count):
                 own = first + TEXTS * self.processes.rank
@@ -82,7 +91,16 @@ class CachedStates:
                 yield min(first + TEXTS * self.processes.count, len(numbers)), len(numbers)
             about["seconds"] = round(time.monotonic() - start, 3)
         self.processes.wait()
-        self.spool = StateSpool.open(self._path)
+        self.spool = self._written(step)
+
+    def _written(self, step: int) -> StateSpool:
+        """What the first process wrote; a disk of several machines may show it to the others only later."""
+        for _ in range(60):
+            spool = StateSpool.open(self._path)
+            if spool is not None and spool.about["step"] == step:
+                return spool
+            time.sleep(1)
+        raise InputError(f"{self._path}: cannot be read here; all processes need the run folder on one disk.")
 
     def _writing(self, numbers: NDArray[np.int64], about: dict[str, Any]) -> AbstractContextManager[Write]:
         if self.processes.first:

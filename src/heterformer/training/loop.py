@@ -59,6 +59,7 @@ def train(network: Network, path: Path | str, options: TrainingOptions | None = 
     with processes.one_by_one():
         if processes.first:
             _begin(run, network, options, processes.count)
+    processes.agree(options, network.fingerprint, run.exists and run.config(), run.started)
     Trainer(network, run, options, processes).train()
     processes.wait()
     return run
@@ -85,6 +86,9 @@ class Trainer:
         self.goes_on, self.was_finished = run.started, run.finished
         with self.processes.one_by_one():
             self.split = run.split(network, options.split)
+            if len(self.split.train) < 2:
+                found = f"{len(self.split.train)} training pair, whose key would have no others beside it"
+                raise InputError(f"{network.path}: there is {found}; expected at least two pairs.")
             self.model = self._model().to(self.accelerator.device)
             self.tokenizer = self._tokenizer()
             tokens = open_tokens(network, self.tokenizer)
@@ -102,9 +106,6 @@ class Trainer:
             fresh=options.positives == "fresh",
             share=(self.processes.rank, self.processes.count),
         )
-        if not self.batches.steps_per_epoch:
-            found = f"{len(self.split.train)} training pair, whose key would have no others beside it"
-            raise InputError(f"{network.path}: there is {found}; expected at least two pairs.")
         self.validation = Batcher(VisibleNetwork.for_evaluation(network, self.split), tokens)
         with self.processes.one_by_one():
             self.cached = self._cached_states()
@@ -116,7 +117,8 @@ class Trainer:
             return
         if self.processes.first:
             (self.run.path / CARD).unlink(missing_ok=True)
-        with _interruptible() as interrupted, progress_bar("training", self._total_steps()) as bar:
+        alone = self.processes.count == 1
+        with _interruptible(alone) as interrupted, progress_bar("training", self._total_steps()) as bar:
             bar.advance(self.position.step)
             self._steps(bar, interrupted)
         if self._stops(interrupted):
@@ -162,7 +164,8 @@ class Trainer:
 
     def _restore_or_warm_up(self) -> None:
         if self.goes_on:
-            self.position, self.early = self.run.load_checkpoint(self.model, self.optimizers)
+            with self.processes.one_by_one():
+                self.position, self.early = self.run.load_checkpoint(self.model, self.optimizers)
             self.early.patience = self.options.patience
             self._find_place()
             self.processes.wait()
@@ -363,12 +366,16 @@ class Trainer:
 
 
 @contextmanager
-def _interruptible() -> Iterator[list[int]]:
-    """The first Ctrl-C lets the step end (the list is then not empty); a second one interrupts at once."""
+def _interruptible(alone: bool) -> Iterator[list[int]]:
+    """The first Ctrl-C lets the step end (the list is then not empty); a second one interrupts at once.
+
+    Of several processes, each gets the signal of the terminal and then that of its launcher, which kills
+    those that take too long: only for a process ``alone`` is the second one the user's impatience.
+    """
     received: list[int] = []
 
     def receive(number: int, _: FrameType | None) -> None:
-        if received:
+        if received and alone:
             raise KeyboardInterrupt
         received.append(number)
 

@@ -27,7 +27,7 @@ def _card(run: Run, network: Network, model: NodeEncoder, early: EarlyStopping, 
     known = ("model", "backbone", *model.config.option_names())
     values = options.to_dict()["model"].items()
     chosen = "\n".join(f"| {name} | {value} |" for name, value in values if name in known)
-    predicted = schema.predicted
+    predicted, pairs = schema.predicted, run.progress()[0].pairs_per_step  # of all processes
     return f"""---
 library_name: heterformer
 tags: [graph, text-rich network, node representation]
@@ -43,7 +43,7 @@ text-rich network, trained to predict the relation `{predicted.name}` ({predicte
 {nodes}
 
 Validation PREC {early.best:.4f} at step {early.best_step}, in batches of {schema.test_batch_size} pairs;
-training ended because {reason}.
+training, {pairs} pairs a step, ended because {reason}.
 Everything that decided the result is in `config.yaml`, every step in `metrics.jsonl`.
 
 | model option | value |

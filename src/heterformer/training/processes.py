@@ -7,9 +7,10 @@ method here gives back what it was given.
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -21,7 +22,7 @@ from torch import Tensor, nn
 
 from heterformer import progress
 from heterformer.batches.slices import share_of
-from heterformer.errors import InputError
+from heterformer.errors import InputError, ToldElsewhereError
 
 # The launcher sees a death at once and ends the others; this is for a process that hangs. It must be more
 # than the longest that the first one works alone: tokens of a large network, the steps of the warm-up.
@@ -72,12 +73,33 @@ class Processes:
 
     @contextmanager
     def one_by_one(self) -> Iterator[None]:
-        """The first process goes ahead; the others follow when it is done, and find what it wrote."""
-        if not self.first:
-            self.wait()
-        yield
+        """The first process goes ahead; the others follow when it is done, and find what it wrote.
+
+        If it fails, it tells why, and the others end without a word.
+        """
+        if not self.first and self.any(False):
+            raise ToldElsewhereError(f"process {self.rank} of {self.count}: the first one tells what is wrong.")
+        try:
+            yield
+        except Exception:
+            if self.first:
+                with suppress(InputError):  # that others are lost is not what matters now
+                    self.any(True)
+            raise
         if self.first:
-            self.wait()
+            self.any(False)
+
+    def agree(self, *what: object) -> None:
+        """Refuse to begin unless all processes have the same in mind and before them, on every machine."""
+        digest = hashlib.sha256(repr(what).encode()).digest()[:8]
+        found = self.gathered(torch.tensor([int.from_bytes(digest, signed=True)]))
+        others = torch.nonzero(found != found[0]).flatten().tolist()
+        if others and self.first:
+            differ = f"process {', '.join(map(str, others))} of {self.count}"
+            same = "all need one command line, one network and one disk with the run folder"
+            raise InputError(f"{differ}: the options, the network or the run folder are others; {same}.")
+        if others:
+            raise ToldElsewhereError(f"process {self.rank} of {self.count}: not all agree.")
 
     def summed(self, *values: float) -> list[float]:
         """The sums over all processes."""
