@@ -79,7 +79,12 @@ def test_parts_together_are_what_one_process_writes(
     for part in parts:
         assert len(pl.read_parquet(part)) >= len(alone) // count - 3  # one row less of each type
     found = pl.concat([pl.read_parquet(part) for part in parts])
-    assert in_order(found).equals(in_order(alone))  # to the bit
+    if states == "shared":
+        assert in_order(found).equals(in_order(alone))  # to the bit
+    else:  # texts were read in other company, which may round otherwise
+        a, b = in_order(found), in_order(alone)
+        assert a.drop("vector").equals(b.drop("vector"))
+        np.testing.assert_allclose(a["vector"].to_numpy(), b["vector"].to_numpy(), rtol=1e-5, atol=1e-6)
     # Everyone worked, and nothing was done twice but texts that two need, each for itself.
     lines = [line.split(maxsplit=1) for line in told.read_text().splitlines()]
     assert {who for who, _ in lines} == {str(rank) for rank in range(count)}
