@@ -176,12 +176,17 @@ def evaluate(
     _quiet_transformers()
     from heterformer.report.evaluating import report_on_run, report_on_vectors
     from heterformer.report.evaluation_report import PAGE, as_json, sheets
+    from heterformer.training.processes import Processes, leave
 
     if vectors is None:
         if out is not None:
             raise InputError("--out goes with --vectors; a run's report is written into the run.")
         place = path
-        found, about = report_on_run(path, options)
+        processes = Processes.joined()
+        found, about = report_on_run(path, options, processes)
+        leave()
+        if not processes.first:
+            return
     else:
         place = out or vectors.with_name(f"{vectors.name}.report")
         found, about = report_on_vectors(vectors, path, place, options)
@@ -204,6 +209,9 @@ def embed(
 ) -> None:
     """Write a vector for every node, keyed by your own ids. After an interruption the same command goes on.
 
+    Several processes (torchrun --nproc-per-node N -m heterformer embed RUN OUT.parquet) divide the nodes and
+    write a folder of Parquet tables, one each.
+
     Args:
         run: A folder that 'heterformer train' wrote.
         out: The Parquet file to write (id, type, vector), or a folder for NumPy arrays with lists of ids.
@@ -213,9 +221,13 @@ def embed(
     """
     _quiet_transformers()
     from heterformer.embedding.embed import embed_run
+    from heterformer.training.processes import Processes, leave
 
-    vectors = embed_run(run, out, options, network=network, since=since)
-    console.print(Text(f"Wrote vectors of {', '.join(vectors.types)} nodes to {out}."), soft_wrap=True)
+    processes = Processes.joined()
+    vectors = embed_run(run, out, options, network=network, since=since, processes=processes)
+    leave()
+    if processes.first:
+        console.print(Text(f"Wrote vectors of {', '.join(vectors.types)} nodes to {out}."), soft_wrap=True)
 
 
 def search(run: RunFolder, options: Annotated[SearchOptions, arg(name="")], query: QueryText = "") -> None:
@@ -387,7 +399,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "synth": synth,
     "dataset": dataset,
 }
-TOGETHER = ("train",)  # what several processes can work on
+TOGETHER = ("train", "embed", "evaluate")  # what several processes can work on
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -428,8 +440,9 @@ def _fail(sentence: str) -> NoReturn:
 
 def _check_alone(arguments: Sequence[str]) -> None:
     count, command = int(os.environ.get("WORLD_SIZE", "1")), next(iter(arguments), "")
-    if count > 1 and command in COMMANDS and command not in TOGETHER:
-        started = f"'heterformer {command}' works in one process, but {count} were started"
+    given = " --vectors" if command == "evaluate" and "--vectors" in arguments else ""  # nothing to divide
+    if count > 1 and command in COMMANDS and (given or command not in TOGETHER):
+        started = f"'heterformer {command}{given}' works in one process, but {count} were started"
         raise InputError(f"{started}; leave torchrun or accelerate launch away.")
 
 

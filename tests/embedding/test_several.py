@@ -19,6 +19,7 @@ from heterformer.embedding.states import TextStates
 from heterformer.embedding.vectors import Vectors
 from heterformer.errors import InputError
 from heterformer.training.loop import train
+from heterformer.training.processes import Processes
 from heterformer.training.run import Run
 from tests.learning import start_process, tiny_network, tiny_options, tiny_reader, wait_for_lines
 from tests.training.several import said, start_together, together
@@ -46,7 +47,7 @@ def in_small_parts(path: Path, out: Path, options: EmbedOptions, told: Path | No
 
     if told is not None:
         row_file.RowFile.write = telling  # type: ignore[method-assign]
-    embed_run(path, out, options)
+    embed_run(path, out, options, processes=Processes.joined())
 
 
 @pytest.fixture(scope="module")

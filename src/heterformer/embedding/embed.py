@@ -156,9 +156,10 @@ def embed_run(
     *,
     network: Path | None = None,
     since: Path | None = None,
+    processes: Processes | None = None,
 ) -> Vectors:
     """Write vectors of a run's network, or of another one of the same types, under the run's best model."""
-    run, processes = Run(path), Processes.joined()
+    run = Run(path)
     opened = run.network() if network is None else Network.open(network)
     return embed_to(out, run.model(), opened, options, since=since, processes=processes)
 

@@ -14,14 +14,19 @@ from heterformer.tasks.evaluate import open_run
 from heterformer.tasks.evaluation import Evaluation, evaluate_run, evaluate_vectors
 from heterformer.tasks.evaluation_options import EvaluateOptions
 from heterformer.tasks.node_vectors import Vectorized, given_vectors
+from heterformer.training.processes import Processes
 
 Reported = tuple[Evaluation, dict[str, Any]]
 
 
-def report_on_run(path: Path, options: EvaluateOptions) -> Reported:
-    """Evaluate a run; the page is RUN/report.md."""
-    opened = open_run(path)
-    found, vectors = evaluate_run(opened, options)
+def report_on_run(path: Path, options: EvaluateOptions, processes: Processes | None = None) -> Reported:
+    """Evaluate a run; the page is RUN/report.md, which of several processes the first one writes."""
+    processes = processes or Processes()
+    with processes.one_by_one():
+        opened = open_run(path)
+    found, vectors = evaluate_run(opened, options, processes)
+    if not processes.first:
+        return found, {}
     figures = draw_run(opened.run, path / "figures") + _map(found, vectors, path, options)
     about = about_run(opened)
     write_report(found, about, path, figures)

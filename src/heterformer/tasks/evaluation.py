@@ -35,6 +35,7 @@ from heterformer.tasks.link_prediction import (
 )
 from heterformer.tasks.node_vectors import NodeVectors, Vectorized, looked_up
 from heterformer.tasks.search_store import SearchStore
+from heterformer.training.processes import Processes
 
 Setting = Literal["transductive", "inductive"]  # nodes that training has seen, or those it has not
 
@@ -69,13 +70,18 @@ class Evaluation:
     notes: list[str] = field(default_factory=list)
 
 
-def evaluate_run(opened: OpenRun, options: EvaluateOptions) -> tuple[Evaluation, Vectorized]:
-    """All tasks but the map, with a run's model; and the vectors, for the map."""
-    found = Evaluation(opened.network)
+def evaluate_run(
+    opened: OpenRun, options: EvaluateOptions, processes: Processes | None = None
+) -> tuple[Evaluation, Vectorized]:
+    """All tasks but the map, with a run's model; and the vectors, for the map.
+
+    Several processes share the ranking, which takes the time; the rest is the first one's.
+    """
+    processes, found = processes or Processes(), Evaluation(opened.network)
     if options.wants("link_prediction"):
-        found = _links_of_run(found, opened, options)
+        found = _links_of_run(found, opened, options, processes)
     vectors: Vectorized = {}
-    if any(options.wants(task) for task in ("classification", "clustering", "map")):
+    if processes.first and any(options.wants(task) for task in ("classification", "clustering", "map")):
         store = SearchStore.open(opened.run, opened.network)
         vectors = {t: NodeVectors.of_all(store.matrix(t)) for t in store.types}
         found = _on_labels(found, vectors, opened.split.hidden, options)
@@ -90,7 +96,9 @@ def evaluate_vectors(network: Network, vectors: Vectorized, options: EvaluateOpt
     return _on_labels(found, vectors, {}, options)
 
 
-def _links_of_run(found: Evaluation, opened: OpenRun, options: EvaluateOptions) -> Evaluation:
+def _links_of_run(
+    found: Evaluation, opened: OpenRun, options: EvaluateOptions, processes: Processes
+) -> Evaluation:
     """The predicted relation's held-out pairs, then those of all others that the model can rank."""
     network, model, split = opened.network, opened.model, opened.split
     predicted = predicted_pairs(network, {part: getattr(split, part) for part in options.parts})
@@ -99,9 +107,9 @@ def _links_of_run(found: Evaluation, opened: OpenRun, options: EvaluateOptions) 
     # are compared between runs, are of all neighbours that training had.
     hiding = VisibleNetwork.for_evaluation(network, split, drawn)
     hiding_batcher = Batcher(hiding, opened.batcher.tokens)
-    with stored_states(model, opened.batcher.tokens, opened.run.path) as states:
-        ranks = ranks_by_model(model, opened.batcher, predicted, opened.seed, states)
-        ranks += ranks_by_model(model, hiding_batcher, others, opened.seed, states)
+    with stored_states(model, opened.batcher.tokens, opened.run.path, processes) as states:
+        ranks = ranks_by_model(model, opened.batcher, predicted, opened.seed, states, processes)
+        ranks += ranks_by_model(model, hiding_batcher, others, opened.seed, states, processes)
     figures = [r.figures(q, network.schema) for q, r in zip([*predicted, *others], ranks, strict=True)]
     return replace(found, link_prediction=figures, seen=tuple(n for n in drawn if n not in split.others))
 
