@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from heterformer.cli import main
+from heterformer.cli import COMMANDS, TOGETHER, main
 from heterformer.network.store import Network
 from tests.networks import Tables, files
 
@@ -187,7 +187,7 @@ def test_an_unknown_command_is_told_which_there_are(capsys: pytest.CaptureFixtur
 
 STOPPED_IN_MID_BUILD = """
 import signal, sys
-from heterformer.cli import main
+from heterformer.cli import COMMANDS, TOGETHER, main
 from heterformer.network.adjacency import Adjacency
 
 save = Adjacency.save
@@ -225,3 +225,34 @@ def test_a_reader_of_the_output_may_leave_early(tables: Tables) -> None:
         assert process.stderr is not None
         assert process.stderr.read() == ""
     assert process.returncode in (1, 141)  # rich's own code for it, or ours
+
+
+# --- One of several processes -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", sorted(set(COMMANDS) - set(TOGETHER)))
+def test_a_command_for_one_process_refuses_several(
+    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("LOCAL_RANK", "0")
+    expected = f"'heterformer {command}' works in one process, but 2 were started"
+    assert failed(capsys, command, "x", "y") == f"{expected}; leave torchrun or accelerate launch away."
+
+
+def test_of_several_processes_one_tells_of_a_mistake(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    unopened, unread = ("train", tmp_path / "none", "run"), ("train", "x", "y", "--no-such-option")
+    for mistake in (unopened, unread, ("embed", "x", "y")):
+        told = []
+        for rank in ("0", "1"):
+            monkeypatch.setenv("LOCAL_RANK", rank)
+            with pytest.raises(SystemExit) as exit_:
+                main([str(word) for word in mistake])
+            assert exit_.value.code
+            captured = capsys.readouterr()
+            told.append(captured.out + captured.err)
+        assert told[0]
+        assert told[1] == ""

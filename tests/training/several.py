@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import torch.distributed as dist
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from heterformer.cli import main
 from heterformer.network.store import Network
 from heterformer.training.loop import Trainer, train
 from heterformer.training.optimizers import Optimizers
@@ -71,6 +73,16 @@ def train_together(network: Path, path: Path, options: TrainingOptions) -> None:
     train(Network.open(network), path, options)
 
 
+def commands(*asked: list[str]) -> None:
+    """Command lines, one after the other, and what they exit with; RANK in them is the process's own."""
+    rank = os.environ["RANK"]
+    for words in asked:
+        try:
+            main([word.replace("RANK", rank) for word in words])
+        except SystemExit as exit_:
+            print("exit", exit_.code, flush=True)
+
+
 def gradients(model: torch.nn.Module) -> dict[str, Tensor]:
     return {n: p.grad.to_dense().clone() for n, p in model.named_parameters() if p.grad is not None}
 
@@ -79,11 +91,14 @@ def step_of(
     network: Path, path: Path, options: TrainingOptions, step: int, dropout: bool
 ) -> dict[str, Tensor]:
     """The loss and the gradients that the optimisers are given in one step of the first epoch."""
+    half = torch.autocast("cpu", torch.bfloat16, options.precision == "bf16")
+    options = replace(options, precision="no")  # which Accelerate settles once per process
     processes, run, opened = Processes.joined(options.device), Run(path), Network.open(network)
     with processes.one_by_one():
         if processes.first:
             run.start(opened, options)
     trainer = Trainer(opened, run, options, processes)
+    trainer.accelerator.autocast = lambda: half  # type: ignore[method-assign, assignment]
     trainer.model.prepare(trainer.validation.tokens, trainer.tokenizer.all_special_ids)
     if not dropout:
         trainer.model.eval()

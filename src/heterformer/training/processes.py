@@ -78,7 +78,7 @@ class Processes:
         If it fails, it tells why, and the others end without a word.
         """
         if not self.first and self.any(False):
-            raise ToldElsewhereError(f"process {self.rank} of {self.count}: the first one tells what is wrong.")
+            raise ToldElsewhereError("the first process tells what is wrong.")
         try:
             yield
         except Exception:
@@ -99,7 +99,7 @@ class Processes:
             same = "all need one command line, one network and one disk with the run folder"
             raise InputError(f"{differ}: the options, the network or the run folder are others; {same}.")
         if others:
-            raise ToldElsewhereError(f"process {self.rank} of {self.count}: not all agree.")
+            raise ToldElsewhereError("the first process tells who does not agree.")
 
     def summed(self, *values: float) -> list[float]:
         """The sums over all processes."""
