@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from heterformer.cli import main
 from heterformer.embedding import row_file, vectors
 from heterformer.embedding.embed import embed_run
 from heterformer.embedding.options import EmbedOptions
@@ -182,3 +183,12 @@ def counting_states(path: Path, out: Path, counts: Path) -> None:
 
     TextStates.fill = counted  # type: ignore[method-assign]
     in_small_parts(path, out, EmbedOptions(states="own"))
+
+
+def test_the_command_says_it_once(run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "v.parquet"
+    codes = together(tmp_path / "p", 2, main, ["embed", str(run.path), str(out)])
+    assert codes == [0, 0], said(tmp_path / "p", 0)
+    assert f"Wrote vectors of paper, author, venue nodes to {out}." in said(tmp_path / "p", 0)
+    assert said(tmp_path / "p", 1) == ""
+    assert set(Vectors.open(out).types) == {"paper", "author", "venue"}

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from heterformer.cli import main
 from heterformer.embedding import row_file
 from heterformer.tasks import link_prediction
 from heterformer.tasks.evaluate import link_prediction_of, open_run
@@ -56,3 +57,23 @@ def test_several_processes_rank_as_one(run: Run, tmp_path: Path, count: int) -> 
     whole = tiny_network().schema.counts[tiny_network().schema.predicted.target]
     assert sum(each["candidates"] for each in found) == whole
     assert not list(run.path.glob(".heterformer-*"))  # the states that they shared
+
+
+def test_the_command_reports_once(run: Run, tmp_path: Path) -> None:
+    """The first process writes the page and shows it; figures are those of one process."""
+    words = ["evaluate", str(run.path), "--tasks", "link_prediction"]
+    main(words)
+    expected = json.loads((run.path / "report.json").read_text())["link_prediction"]
+    (run.path / "report.json").unlink()
+    codes = together(tmp_path, 2, main, words)
+    assert codes == [0, 0], said(tmp_path, 0)
+    assert json.loads((run.path / "report.json").read_text())["link_prediction"] == expected
+    assert "report.md" in said(tmp_path, 0)
+    assert said(tmp_path, 1) == ""
+
+
+def test_vectors_from_elsewhere_are_for_one_process(run: Run, tmp_path: Path) -> None:
+    words = ["evaluate", str(tiny_network().path), "--vectors", str(tmp_path / "v.parquet")]
+    assert together(tmp_path, 2, main, words) == [1, 1]
+    told = said(tmp_path, 0)
+    assert "'heterformer evaluate --vectors' works in one process, but 2 were started" in told
