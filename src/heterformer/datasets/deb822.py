@@ -55,14 +55,16 @@ def paragraphs(path: Path, fields: Collection[str]) -> Iterator[dict[str, str]]:
 
 
 def _lines(path: Path) -> Iterator[str]:
-    """Decoded lines without their ends. Lists are UTF-8; a byte that is not costs its letter, not the list."""
+    """Decoded lines without their ends. A byte that is not UTF-8 costs its letter, not the list."""
     try:
         with _opened(path) as stream:
             for line in io.TextIOWrapper(stream, encoding="utf-8", errors="replace", newline="\n"):
                 yield line.rstrip("\r\n")
     except (OSError, EOFError, zlib.error, lzma.LZMAError, pa.ArrowException) as error:
         reason = " ".join(str(error).split())
-        raise InputError(f"{path}: cannot be read ({reason}); fetch it again with 'apt-get update'.") from None
+        raise InputError(
+            f"{path}: cannot be read ({reason}); fetch it again with 'apt-get update'."
+        ) from None
 
 
 def _opened(path: Path) -> Any:
@@ -90,10 +92,10 @@ def version_key(version: str) -> VersionKey:
 
 
 def _part_key(part: str) -> tuple[Any, ...]:
-    """Text and numbers in turn; in text '~' comes before the end, the end before letters, those before all else."""
+    """Text and numbers in turn; in text '~' comes first, then its end, then letters, then all else."""
     key: list[Any] = []
     for text, number in re.findall(r"([^0-9]*)([0-9]*)", part):
-        key += (tuple(map(_letter_key, text)) + (0,), int(number or 0))
+        key += ((*map(_letter_key, text), 0), int(number or 0))
     return tuple(key)
 
 

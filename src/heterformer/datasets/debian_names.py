@@ -6,7 +6,8 @@ words knows the answer without knowing what a panel does. So two kinds of words 
 - in every description any name of a package or source package that cannot be an ordinary word, since it has
   a digit, a hyphen, a dot or a plus sign in it (``libgtk-3-0``, ``python3``);
 - in a package's own description the words of its own name and its source's (``mate``, ``gimp``), unless they
-  are ordinary words: those that many other sources use as well (``panel``, ``json``).
+  are ordinary words: those that many other sources use as well (``panel``, ``json``), or that are the name of
+  a whole ecosystem (``rust``, ``perl``), which tells little of any one package.
 
 Neither looks at the edges, so that masks say nothing of which edges there are.
 """
@@ -15,11 +16,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 MASK = "…"
 SHORTEST = 3  # letters of a word that is worth masking
+ECOSYSTEM = 5  # times as many sources as make a word ordinary, those named by it included
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9+.-]*[A-Za-z0-9+]")
 _WORD = re.compile(r"[^\W_]+")
@@ -42,8 +44,10 @@ class NameMask:
         packages = list(packages)
         names = {name.lower() for package in packages for name in (package.name, package.source)}
         self.names = {name for name in names if not name.isalpha()}
-        used = sources_using(packages)
-        self.ordinary = {word for word, count in used.items() if count > ordinary}
+        used, by_others = sources_using(packages)
+        self.ordinary = {
+            word for word in used if by_others[word] > ordinary or used[word] > ECOSYSTEM * ordinary
+        }
 
     def masked(self, package: Described) -> str:
         own = {
@@ -56,23 +60,23 @@ class NameMask:
         return _MASKS.sub(MASK, text)
 
     def _unless_a_name(self, word: str) -> str:
-        end = "." * word.endswith(".")  # a full stop, not part of the name
-        return MASK + end if word.removesuffix(".").lower() in self.names else word
+        return MASK if word.lower() in self.names else word
 
 
 def name_words(name: str) -> set[str]:
-    """The words that a name is made of, as a description may write them: ``libgtk-3-0`` has gtk and libgtk."""
+    """The words of a name, as descriptions may write them: ``libgtk-3-0`` has libgtk and gtk."""
     name = name.lower()
     words = set(re.split(r"[-+._]", name)) | {"".join(re.findall(r"[a-z0-9]", name))}
     words |= {word.removeprefix("lib") for word in words}
     return {*words, *(re.sub(r"[0-9]+$", "", word) for word in words)} - {""}
 
 
-def sources_using(packages: Iterable[Described]) -> Mapping[str, int]:
-    """How many source packages use a word in their descriptions, those named by it left out."""
+def sources_using(packages: Iterable[Described]) -> tuple[Counter[str], Counter[str]]:
+    """How many source packages use a word in their descriptions: all, and those that are not named by it."""
     words: dict[str, set[str]] = {}
     named: dict[str, set[str]] = {}
     for package in packages:
         words.setdefault(package.source, set()).update(_WORD.findall(package.text.lower()))
         named.setdefault(package.source, set()).update(name_words(package.name) | name_words(package.source))
-    return Counter(word for source in words for word in words[source] - named[source])
+    used = Counter(word for source in words for word in words[source])
+    return used, Counter(word for source in words for word in words[source] - named[source])
