@@ -10,7 +10,9 @@ from heterformer.datasets.deb822 import find_lists, paragraphs, version_key
 from heterformer.errors import InputError
 from tests.datasets.apt_lists import PACK, SITE, write_list
 
-LIST = "Package: a\nTag: x::y,\n x::z\nDescription: first\n second\n .\n  third\n\n\n  \nPACKAGE:b\nOther: é\n"
+LIST = (
+    "Package: a\nTag: x::y,\n x::z\nDescription: first\n second\n .\n  third\n\n\n  \nPACKAGE:b\nOther: é\n"
+)
 
 
 @pytest.mark.parametrize("ending", PACK)
@@ -25,7 +27,9 @@ def test_paragraphs_of_a_list_as_apt_may_store_it(tmp_path: Path, ending: str) -
 
 def test_a_list_that_was_cut_short_or_has_bytes_that_are_no_text(tmp_path: Path) -> None:
     path = write_list(tmp_path, "Packages", "")
-    path.write_bytes(b" continued without a field\r\nPackage: a\r\nMaintainer: J\xf6rg\r\n\r\nPackage: b\nDescri")
+    path.write_bytes(
+        b" continued without a field\r\nPackage: a\r\nMaintainer: J\xf6rg\r\n\r\nPackage: b\nDescri"
+    )
     assert list(paragraphs(path, ("Package", "Maintainer", "Description"))) == [
         {"Package": "a", "Maintainer": "J\ufffdrg"},
         {"Package": "b"},
@@ -48,7 +52,12 @@ def test_a_damaged_file_is_one_sentence(tmp_path: Path, ending: str) -> None:
 
 
 def test_other_files_of_the_folder_are_no_lists(tmp_path: Path) -> None:
-    for name in ("main_Packages", "main_NoPackages", "main_Packages.diff_Index", "main_i18n_Translation-en_GB"):
+    for name in (
+        "main_Packages",
+        "main_NoPackages",
+        "main_Packages.diff_Index",
+        "main_i18n_Translation-en_GB",
+    ):
         write_list(tmp_path, name, "")
     (tmp_path / "partial" / "x_Packages").mkdir(parents=True)
     (tmp_path / "Packages.gz").write_bytes(b"")
@@ -57,9 +66,9 @@ def test_other_files_of_the_folder_are_no_lists(tmp_path: Path) -> None:
 
 
 def test_versions_are_ordered_as_dpkg_orders_them() -> None:
-    ordered = ["1.0~rc1-1", "1.0~rc1-2", "1.0", "1.0-1~deb12", "1.0-1", "1.0-1+b1", "1.0.1", "1.0a", "1.0+x"]
-    ordered = ["0.9", "0.10", *ordered, "1.2", "1:0.1", "2:0~"]
+    shuffled = ["1.0+x", "1.2", "1.0-1", "0.10", "2:0~", "1.0~rc1-2", "1.0", "1.0.1", "0.9", "1.0-1+b1"]
+    shuffled += ["1:0.1", "1.0a", "1.0-1~deb12", "1.0~rc1-1"]
     expected = ["0.9", "0.10", "1.0~rc1-1", "1.0~rc1-2", "1.0", "1.0-1~deb12", "1.0-1", "1.0-1+b1", "1.0a"]
     expected += ["1.0+x", "1.0.1", "1.2", "1:0.1", "2:0~"]
-    assert sorted(reversed(ordered), key=version_key) == expected
+    assert sorted(shuffled, key=version_key) == expected
     assert version_key("1.0") == version_key("0:1.0")

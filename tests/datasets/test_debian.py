@@ -105,13 +105,17 @@ def test_a_package_of_several_lists_is_one_of_its_newest_version(tmp_path: Path)
     assert edges_of(network, "depends") == [("viewer", "typeface")]
 
 
-def test_no_edges_inside_a_source_and_none_to_hubs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_edges_inside_a_source_and_none_to_hubs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     lists = Lists()
     lists.add("libc6", "everything needs it")
     lists.add("data", "pictures and sounds", Source="game")
     lists.add("level", "one more level")
     for i, word in enumerate(("chess", "cards", "dice")):
-        lists.add(word, f"play {word}", Source="game", Depends="libc6, data", Suggests="level" if i else "libc6")
+        lists.add(
+            word, f"play {word}", Source="game", Depends="libc6, data", Suggests="level" if i else "libc6"
+        )
     lists.add("other", "also plays", Depends="data", Recommends="libc6")
     network = built_of(tmp_path, lists, text="short", max_dependents=3, mask_names=False)
     assert [r.name for r in network.schema.relations] == ["depends", "suggests", "maintained_by"]
@@ -164,7 +168,8 @@ def test_people(tmp_path: Path) -> None:
     lists.add("nameless", "no address", Maintainer="Somebody", Suggests="viewer")
     lists.add("unsaid", "no maintainer", Maintainer="", Suggests="viewer")
     lists.write(folder)
-    sources = "Package: viewer\nUploaders: Bo, MD <bo@example.org>, Ann <ann@example.org>,\n Eve <eve@example.org>\n"
+    uploaders = "Bo, MD <bo@example.org>, Ann <ann@example.org>,\n Eve <eve@example.org>"
+    sources = f"Package: viewer\nUploaders: {uploaders}\n"
     write_list(folder, "main_source_Sources", f"{sources}\nPackage: none\n\nUploaders: X <x@y>\n", ".gz")
     network = built(folder, text="short")
     assert edges_of(network, "maintained_by") == [
@@ -196,8 +201,8 @@ def test_a_section_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_a_repository_that_has_whole_descriptions_needs_no_translations(tmp_path: Path) -> None:
-    text = "Package: a\nDescription: one\n More of it.\nDepends: b\n\nPackage: b\nDescription: two\n Even more.\n"
-    write_list(tmp_path / "lists", "Packages", text)
+    first = "Package: a\nDescription: one\n More of it.\nDepends: b\n"
+    write_list(tmp_path / "lists", "Packages", f"{first}\nPackage: b\nDescription: two\n Even more.\n")
     network = built(tmp_path / "lists")
     assert network.texts("package") == ["one. More of it.", "two. Even more."]
     assert network.schema.textless == ()

@@ -25,7 +25,6 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from email.utils import parseaddr
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +86,8 @@ def build_debian(out: Path | str, options: DebianOptions | None = None) -> Netwo
         uploaders = read_uploaders(options.lists)
     network = _built(kept, edges, uploaders, options.max_tokens, out)
     shown = ", ".join(f"{count:,} {reason}" for reason, count in dropped.items() if count)
-    say(f"Left out of {len(packages):,} packages and their relations: {shown}.")
+    if shown:
+        say(f"Left out of {len(packages):,} packages and their relations: {shown}.")
     return network
 
 
@@ -243,7 +243,8 @@ def _of_sections(kept: Kept, sections: Iterable[str]) -> Kept:
 def _known(people: dict[str, str], fields: Iterable[str]) -> Iterator[str]:
     """The address (or the name, if there is none) of each person, who is entered if new."""
     for value in fields:
-        name, address = parseaddr(value) if "<" in value else (value.strip(), "")
+        name, _, address = value.partition("<")
+        name, address = name.strip(' "'), address.rpartition(">")[0].strip()
         who = address.lower() or name
         if who and who not in NOBODY:
             people.setdefault(who, name or who)
