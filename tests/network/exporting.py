@@ -15,7 +15,7 @@ PAPERS = {
         "Kernel\r\nbugs\tand\x0bmore",
         "",
         'say "so", they',
-        "é ] ]]> 𝔘",
+        "é ] ]]> 😀",
     ],
     "field": [["a; b", "c"], [], ["c"], ["d"], ["a; b"]],
     "shown": ["Generals", None, None, "Say", "E"],

@@ -61,10 +61,8 @@ def test_what_no_file_holds(tmp_path: Path) -> None:
     data["paper"].x = torch.eye(3).to_sparse()
     with pytest.raises(InputError) as caught:
         save_hetero_data(data, tmp_path / "data")
-    expected = (
-        "the HeteroData's paper attribute 'x' is a sparse tensor, expected a dense one or 'edge_index'."
-    )
-    assert str(caught.value) == expected
+    found = "the HeteroData's paper attribute 'x' is a sparse tensor"
+    assert str(caught.value) == f"{found}, expected a dense one or 'edge_index'."
     data["paper"].x = {1, 2}
     with pytest.raises(InputError, match="attribute 'x' is a set, expected a tensor or a JSON value"):
         save_hetero_data(data, tmp_path / "data")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import csv
+import re
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from heterformer.network.node_tables import ATTRIBUTE
 from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
 
+NEEDS_QUOTES = re.compile('[",\r\n]')
 SEPARATORS = (";", "|", " / ", "\x1f")  # of several labels in one field; the first that no label has in it
 
 
@@ -91,6 +93,11 @@ class _NodeTable:
 
 def _write(path: Path, heading: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(heading)
-        writer.writerows(rows)
+        for row in chain([heading], rows):
+            file.write(",".join(map(_field, row)) + "\n")
+
+
+def _field(value: Any) -> str:
+    """A value as CSV writes it. Python's own writer leaves a lone carriage return unquoted."""
+    text = "" if value is None else str(value)
+    return '"' + text.replace('"', '""') + '"' if NEEDS_QUOTES.search(text) else text
