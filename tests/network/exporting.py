@@ -71,3 +71,10 @@ def stored(network: Network) -> dict[str, list[dict[str, object]]]:
     """Every stored value of every node, in row order."""
     types = network.schema.node_types
     return {t: [row for batch in network.batches(t) for row in batch.to_pylist()] for t in types}
+
+
+def contents(network: Network) -> dict[str, object]:
+    """All that a network holds. Its fingerprint is of bytes, among them those that nulls leave undefined."""
+    edges = {r.name: [end.tolist() for end in network.edges(r.name)] for r in network.schema.relations}
+    about = {"schema": network.schema, "name": network.name, "labels": network.label_kinds}
+    return {**about, "nodes": stored(network), "edges": edges}
