@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -19,13 +19,6 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from heterformer import Network
 from heterformer.datasets.debian import DebianOptions, build_debian
 from heterformer.network.split import make_split
-
-
-@dataclass(frozen=True)
-class Options:
-    debian: Annotated[DebianOptions, tyro.conf.arg(name="")] = DebianOptions()
-    seed: int = 0
-    """Which pairs are in a batch together."""
 
 
 def precision(network: Network, texts: list[str], vectorizer: TfidfVectorizer, seed: int) -> float:
@@ -41,20 +34,26 @@ def precision(network: Network, texts: list[str], vectorizer: TfidfVectorizer, s
     return float(np.mean(right))
 
 
-def main(options: Options) -> None:
+def main(debian: Annotated[DebianOptions, tyro.conf.arg(name="")], seed: int = 0) -> None:
+    """Build the network twice and match words.
+
+    Args:
+        debian: Where the lists are, and what of them becomes the network.
+        seed: Which pairs are in a batch together.
+    """
     words = TfidfVectorizer(sublinear_tf=True)
     with tempfile.TemporaryDirectory() as folder:
         for mask in (True, False):
             out = Path(folder) / f"{mask}.net"
-            network = build_debian(out, replace(options.debian, mask_names=mask))
+            network = build_debian(out, replace(debian, mask_names=mask))
             most = network.schema.max_tokens
             texts = [" ".join(text.split()[:most]) for text in network.texts("package")]
-            found = precision(network, texts, words, options.seed)
+            found = precision(network, texts, words, seed)
             print(f"{'masked' if mask else 'plain'} texts: PREC {found:.4f} among {len(texts):,} packages")
             letters = TfidfVectorizer(analyzer="char_wb", ngram_range=(3, 4))
             names = [re.sub("[-0-9]", " ", name) for name in network.ids("package")]
-            print(f"names alone: PREC {precision(network, names, letters, options.seed):.4f}")
+            print(f"names alone: PREC {precision(network, names, letters, seed):.4f}")
 
 
 if __name__ == "__main__":
-    main(tyro.cli(Options))
+    tyro.cli(main)
