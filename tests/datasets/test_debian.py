@@ -126,6 +126,23 @@ def test_no_edges_inside_a_source_and_none_to_hubs(
     assert "3 edges inside one source package, 5 edges to 1 hubs." in told
 
 
+def test_siblings_do_not_give_each_other_away(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lists = Lists()
+    for i, (name, needs) in enumerate(
+        {"gui": "core, widgets", "gui-extra": "core, other", "tool": "core"}.items()
+    ):
+        source = {"Source": "app"} if "gui" in name else {}
+        lists.add(name, f"application {'abc'[i]}", Depends=needs, Suggests="widgets", **source)
+    for name in ("core", "widgets"):
+        lists.add(name, f"kit {name}", Source="kit")
+    lists.add("other", "something else")
+    network = built_of(tmp_path, lists, text="short", mask_names=False)
+    assert edges_of(network, "depends") == [("gui", "core"), ("gui-extra", "other"), ("tool", "core")]
+    # gui has core of the same kit already; for gui-extra, gui-extra -> core was dropped, but not widgets.
+    assert edges_of(network, "suggests") == [("gui-extra", "widgets")]
+    assert "4 edges that repeat a sibling's." in capsys.readouterr().err
+
+
 def test_packages_that_repeat_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lists = some()
     for name in ("viewer-doc", "viewer-dbg", "renderer-prof"):

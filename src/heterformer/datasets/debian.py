@@ -15,6 +15,8 @@ would make the network easier or worse than it looks is treated here:
   provides it; one that several provide tells nothing of any of them. Pre-Depends counts as Depends.
 - No edges inside one source package, where they are trivial; none to a hub such as libc6, which says nothing
   of those that need it.
+- If several packages of one source need the same package, or one needs several of the same source, one edge
+  stays: with all of them, a neighbour of nearly the same description would give the others away.
 - The section is the label and therefore no neighbour. Nobody's packages (orphaned ones) have no maintainer.
 - Names are masked in the texts, see ``debian_names``.
 """
@@ -153,7 +155,27 @@ def package_edges(
         to_hubs = {(a, b) for a, b in pairs if b in hubs}
         dropped[f"edges to {len(hubs):,} hubs"] += len(to_hubs)
         edges[relation] = pairs - to_hubs
-    return {relation: sorted(pairs) for relation, pairs in edges.items()}
+    distinct = _without_siblings(edges, source)
+    dropped["edges that repeat a sibling's"] = sum(len(edges[r]) - len(distinct[r]) for r in edges)
+    return distinct
+
+
+def _without_siblings(
+    edges: Mapping[str, set[tuple[str, str]]], source: Mapping[str, str]
+) -> dict[str, list[tuple[str, str]]]:
+    """Of a source's packages one that needs a given package, and of a source's packages one that it needs.
+
+    Shorter names, which are the main packages', go first, and so does the stronger relation.
+    """
+    taken: set[tuple[str, str, str]] = set()
+    kept: dict[str, list[tuple[str, str]]] = {relation: [] for relation in edges}
+    for relation, pairs in edges.items():
+        for a, b in sorted(pairs, key=lambda pair: (len(pair[0]) + len(pair[1]), pair)):
+            ways = {("needs", source[a], b), ("is needed", a, source[b])}
+            if not ways & taken:
+                taken |= ways
+                kept[relation].append((a, b))
+    return {relation: sorted(pairs) for relation, pairs in kept.items()}
 
 
 def _built(
