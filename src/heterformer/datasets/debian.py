@@ -16,7 +16,8 @@ would make the network easier or worse than it looks is treated here:
 - No edges inside one source package, where they are trivial; none to a hub such as libc6, which says nothing
   of those that need it.
 - If several packages of one source need the same package, or one needs several of the same source, one edge
-  stays: with all of them, a neighbour of nearly the same description would give the others away.
+  stays: with all of them, a neighbour of nearly the same description would give the others away. Of several
+  relations between two packages the strongest stays.
 - The section is the label and therefore no neighbour. Nobody's packages (orphaned ones) have no maintainer.
 - Names are masked in the texts, see ``debian_names``.
 """
