@@ -23,6 +23,8 @@ from heterformer.embedding.options import EmbedOptions
 from heterformer.errors import InputError
 from heterformer.network.build import build_network
 from heterformer.network.describe import describe as describe_network
+from heterformer.network.export import Format, export_network
+from heterformer.network.hetero_data_files import is_hetero_data, open_network
 from heterformer.network.spec import NetworkSpec
 from heterformer.network.split import PARTS, SplitOptions, make_split
 from heterformer.network.store import Network
@@ -48,11 +50,14 @@ def build(spec: SpecFile, out: OutFolder, data: Path | None = None) -> None:
     """Turn the tables that a YAML specification names into a network folder.
 
     Args:
-        spec: The YAML specification: nodes, texts, labels, relations.
+        spec: The YAML specification: nodes, texts, labels, relations. Or a folder that holds a HeteroData.
         out: The network folder to write; it must not exist.
         data: The folder with the tables, if not the specification's own.
     """
-    network = build_network(NetworkSpec.load(spec), out, data=data or spec.parent)
+    if is_hetero_data(spec):
+        network = open_network(spec, out)
+    else:
+        network = build_network(NetworkSpec.load(spec), out, data=data or spec.parent)
     console.print(network_tables.build_report(network.report))
     console.print(Text(f"Built {network!r} in {out}. Next: heterformer describe {out}"))
 
@@ -64,6 +69,23 @@ def describe(network: NetworkFolder) -> None:
         network: A folder that 'heterformer build' wrote.
     """
     console.print(network_tables.description(describe_network(Network.open(network))))
+
+
+def export(network: NetworkFolder, out: OutFolder, to: Format) -> None:
+    """Write a network for other tools.
+
+    csv: a folder of tables and the network.yaml from which 'heterformer build' makes the same network again.
+    graphml: a file that Gephi and networkx open. networkx: a JSON file for networkx.node_link_graph.
+    hetero-data: a PyTorch Geometric HeteroData as safetensors and JSON, in a folder that 'heterformer build'
+    and heterformer.network.hetero_data_files.load_hetero_data read.
+
+    Args:
+        network: A folder that 'heterformer build' wrote.
+        out: The file or folder to write; it must not exist.
+        to: The format.
+    """
+    export_network(Network.open(network), out, to)
+    console.print(Text(f"Wrote {out}."), soft_wrap=True)
 
 
 def synth(out: OutFolder, options: Annotated[SyntheticOptions, arg(name="")]) -> None:
@@ -100,11 +122,12 @@ KNOWN: Any = reduce(
 
 
 def dataset(build: Any) -> None:
-    """Build a network of data that we know, with the paper's filters, neighbours, lengths and labels.
+    """Build a network of data that we know: the paper's, with its filters, neighbours, lengths and labels; Debian's.
 
     It reads the files as they are published, however large, a little at a time.
 
     Example: heterformer dataset dblp downloads/ dblp.net
+    Example: heterformer dataset debian debian.net
 
     Args:
         build: Which data.
@@ -381,6 +404,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "plot": plot,
     "map": map_nodes,
     "split": split,
+    "export": export,
     "synth": synth,
     "dataset": dataset,
 }

@@ -22,16 +22,18 @@ def from_hetero_data(
     *,
     ids: Mapping[NodeType, Sequence[Any]] | None = None,
     labels: Mapping[NodeType, Sequence[Any]] | None = None,
+    more: Mapping[str, Mapping[NodeType, Sequence[Any]]] | None = None,
     out: Path | str | None = None,
     **spec: Any,
 ) -> Network:
     """Build a network from ``HeteroData``; ``texts`` gives the texts of each text-rich type, in row order.
 
     Ids default to the row numbers. The ``rev_`` copy of a relation is left out: both directions are
-    traversed anyway. ``spec`` may hold predict, neighbors, max_tokens and name.
+    traversed anyway. ``more`` may give ``name``, ``time`` and ``split``; ``spec`` may hold predict,
+    neighbors, max_tokens and name.
     """
-    ids, labels = ids or {}, labels or {}
-    for given in (texts, ids, labels):
+    ids, labels, more = ids or {}, labels or {}, more or {}
+    for given in (texts, ids, labels, *more.values()):
         for node_type, values in given.items():
             _check_length(data, node_type, values)
     nodes: dict[str, Any] = {}
@@ -42,7 +44,7 @@ def from_hetero_data(
         names[node_type] = [str(i.item() if hasattr(i, "item") else i) for i in given_ids]
         columns: dict[str, Any] = {"id": names[node_type]}
         nodes[node_type] = {"id": "id"}
-        for key, given in (("text", texts), ("label", labels)):
+        for key, given in (("text", texts), ("label", labels), *more.items()):
             if node_type in given:
                 columns[key] = list(given[node_type])
                 nodes[node_type][key] = key
@@ -53,7 +55,7 @@ def from_hetero_data(
 
 def to_hetero_data(network: Network) -> Any:
     """Node counts, ids, texts, labels and one ``edge_index`` per relation, as declared (not reversed)."""
-    torch, hetero_data = _libraries()
+    torch, hetero_data = libraries()
     data = hetero_data()
     for node_type in network.schema.node_types:
         data[node_type].num_nodes = network.schema.counts[node_type]
@@ -112,11 +114,12 @@ def _check_length(data: Any, node_type: NodeType, values: Sequence[Any]) -> None
         raise InputError(f"{found}, expected one for each of its {data[node_type].num_nodes} nodes.")
 
 
-def _libraries() -> tuple[Any, Any]:
+def libraries() -> tuple[Any, Any]:
+    """PyTorch and ``HeteroData``, which take seconds to import."""
     try:
         import torch
         from torch_geometric.data import HeteroData
     except ImportError:
-        needed = "to_hetero_data needs PyTorch Geometric"
+        needed = "HeteroData needs PyTorch Geometric"
         raise InputError(f"{needed}: pip install 'heterformer[pyg]'.") from None
     return torch, HeteroData
