@@ -122,7 +122,7 @@ KNOWN: Any = reduce(
 
 
 def dataset(build: Any) -> None:
-    """Build a network of data that we know: the paper's, with its filters, neighbours, lengths and labels; Debian's.
+    """Build a network of data that we know: the paper's three, as the paper has them, or Debian's packages.
 
     It reads the files as they are published, however large, a little at a time.
 
