@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 from rich.table import Table
+from rich.text import Text
 from transformers.utils import logging
 
 from heterformer.datasets.debian import DebianOptions, build_debian
 from heterformer.errors import InputError
 from heterformer.network.describe import describe
+from heterformer.network.store import Network
 from heterformer.progress import console
 from heterformer.report import network_tables
 from heterformer.report.label_tables import classification_table
@@ -41,10 +44,17 @@ def main(lists: Path | None = None) -> None:
     """Five parts, each under its own heading."""
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    shutil.rmtree(FOLDER, ignore_errors=True)
     console.rule("1. a network from APT's package lists")
     options = DebianOptions(lists=lists or DebianOptions.lists, sections=SECTIONS, max_tokens=TOKENS)
-    network = build_debian(FOLDER / "debian.net", options)
+    FOLDER.parent.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".debian-", dir=FOLDER.parent) as temporary:
+        build_debian(
+            Path(temporary) / "debian.net", options
+        )  # first, lest missing lists cost the last results
+        shutil.rmtree(FOLDER, ignore_errors=True)
+        FOLDER.mkdir()
+        (Path(temporary) / "debian.net").rename(FOLDER / "debian.net")
+    network = Network.open(FOLDER / "debian.net")
     console.print(network_tables.description(describe(network)))
     console.rule(f"2. two models, {STEPS} steps each")
     runs = {}
@@ -90,7 +100,7 @@ def side_by_side(searchers: dict[str, Searcher], query: str, count: int = 7) -> 
     for name, searcher in searchers.items():
         table.add_column(name)
         hits = searcher.rank(searcher.text(query), "package", count).hits
-        columns.append([f"[bold]{hit.id}[/] {short(hit.name, 60)}" for hit in hits])
+        columns.append([Text.assemble((hit.id, "bold"), " ", short(hit.name, 60)) for hit in hits])
     for cells in zip(*columns, strict=True):
         table.add_row(*cells)
     return table

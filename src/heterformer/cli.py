@@ -74,8 +74,12 @@ def describe(network: NetworkFolder) -> None:
 def export(network: NetworkFolder, out: OutFolder, to: Format) -> None:
     """Write a network for other tools.
 
-    csv: a folder of tables and the network.yaml from which 'heterformer build' makes the same network again.
-    graphml: a file that Gephi and networkx open. networkx: a JSON file for networkx.node_link_graph.
+    csv: a folder of tables and the network.yaml from which 'heterformer build' makes the same contents again.
+
+    graphml: a file that Gephi and networkx open.
+
+    networkx: a JSON file for networkx.node_link_graph.
+
     hetero-data: a PyTorch Geometric HeteroData as safetensors and JSON, in a folder that 'heterformer build'
     and heterformer.network.hetero_data_files.load_hetero_data read.
 
@@ -108,8 +112,9 @@ def _shown(build: Callable[..., DatasetBuild]) -> Callable[..., None]:
         network, out = built.network, built.network.path
         console.print(network_tables.dataset_report(built))
         pairs = f" --split.file {built.split}" if built.split else ""
+        paper = " --preset paper" if built.published or built.split else ""  # its data: its experiment
         console.print(Text(f"Built {network!r} in {out}."))
-        console.print(Text(f"Next: heterformer train {out} RUN{pairs}"), soft_wrap=True)
+        console.print(Text(f"Next: heterformer train {out} RUN{paper}{pairs}"), soft_wrap=True)
 
     return run
 
@@ -127,6 +132,7 @@ def dataset(build: Any) -> None:
     It reads the files as they are published, however large, a little at a time.
 
     Example: heterformer dataset dblp downloads/ dblp.net
+
     Example: heterformer dataset debian debian.net
 
     Args:

@@ -14,11 +14,16 @@ from safetensors import SafetensorError
 from heterformer.errors import InputError
 
 
+def check_new(out: Path) -> None:
+    """Refuse a name that is taken, before any work is done."""
+    if out.exists():
+        raise InputError(f"{out}: exists already; remove it or choose another name.")
+
+
 @contextmanager
 def new_folder(out: Path) -> Iterator[Path]:
     """A temporary folder beside ``out`` that takes its name on success and vanishes on any failure."""
-    if out.exists():
-        raise InputError(f"{out}: exists already; remove it or choose another name.")
+    check_new(out)
     made = [p for p in (out.parent, *out.parent.parents) if not p.exists()]  # innermost first
     folder = None
     try:

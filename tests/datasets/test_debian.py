@@ -254,3 +254,65 @@ def test_a_list_without_packages(tmp_path: Path) -> None:
 def test_options_out_of_range(option: str, value: int) -> None:
     with pytest.raises(InputError, match=rf"--{option.replace('_', '-')} is {value}, expected at least"):
         DebianOptions(**{option: value})
+
+
+def test_merged_packages_keep_their_own_source(tmp_path: Path) -> None:
+    """A need inside a real source is no edge, whatever node stands for either end."""
+    lists = Lists()
+    lists.add("parser", "makes parsers\nOf grammars.", Source="parser2", Depends="renderer")
+    lists.add("parser3", "makes parsers\nOf grammars.", Source="parser3", Depends="parser3-runtime")
+    lists.add("parser3-runtime", "runs parsers\nAnd more.", Source="parser3")
+    lists.add("renderer", "draws pages\nA library.")
+    network = built_of(tmp_path, lists, mask_names=False)
+    assert network.ids("package") == ["parser", "parser3-runtime", "renderer"]
+    assert edges_of(network, "depends") == [("parser", "renderer")]
+
+
+def test_a_merged_node_has_the_people_and_tags_of_all(tmp_path: Path) -> None:
+    lists = some()
+    lists.add(
+        "kit1", "a kit\nOf tools.", Tag="role::program", Maintainer="A <a@example.org>", Depends="renderer"
+    )
+    lists.add("kit22", "a kit\nOf tools.", Tag="use::editing", Maintainer="B <b@example.org>")
+    network = built_of(tmp_path, lists, mask_names=False)
+    assert edges_of(network, "tagged") == [("kit1", "role::program"), ("kit1", "use::editing")]
+    people = [who for package, who in edges_of(network, "maintained_by") if package == "kit1"]
+    assert people == ["a@example.org", "b@example.org"]
+
+
+def test_a_dummy_of_something_is_no_dummy_package(tmp_path: Path) -> None:
+    lists = some()
+    lists.add("solver", "bridge double dummy solver\nCards.", Depends="renderer")
+    lists.add("gone", "old name of it (dummy)\nNothing.", Depends="renderer")
+    lists.add("gone2", "old name -- dummy package\nNothing.", Depends="renderer")
+    assert built_of(tmp_path, lists).ids("package") == ["renderer", "solver", "typeface", "viewer"]
+
+
+def test_two_packages_that_need_each_other_have_one_edge(tmp_path: Path) -> None:
+    lists = some()
+    lists.add("plugin", "adds pages\nMore of them.", Depends="viewer")
+    lists.add("viewer-x", "shows it elsewhere\nAlso there.", Source="viewer", Recommends="plugin")
+    network = built_of(tmp_path, lists, mask_names=False)
+    assert edges_of(network, "depends") == [("plugin", "viewer"), ("viewer", "renderer")]
+    assert [r.name for r in network.schema.relations if r.name == "recommends"] == ["recommends"]
+    assert edges_of(network, "recommends") == [("viewer", "typeface")]  # not viewer-x and plugin
+
+
+def test_whatever_is_left_out_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lists = some(Depends="renderer, absent, mta")
+    lists.add("exim", "letters one way\nOr another.", Provides="mta", Section="mail")
+    lists.add("postfix", "letters\nAll of them.", Provides="mta", Section="mail")
+    lists.add("plain", "has one line only", Section="text")
+    lists.write(tmp_path / "lists", tail="\nPackage: bare\nVersion: 1\n")
+    built(tmp_path / "lists", mask_names=False, sections=("text", "libs", "fonts"))
+    said = " ".join(capsys.readouterr().err.split())
+    assert "1 packages without a description" in said
+    assert "2 packages of other sections" in said
+    assert "2 needs that name no package here, or no single one" in said
+    assert "1 packages have no long description, only their first line is read." in said
+
+
+def test_a_name_that_is_taken_is_refused_before_lists_are_read(tmp_path: Path) -> None:
+    (tmp_path / "net").mkdir()
+    with pytest.raises(InputError, match="exists already"):
+        built(tmp_path / "no lists here")

@@ -9,14 +9,14 @@ would make the network easier or worse than it looks is treated here:
   profiling libraries, examples and tests of a source that has other packages: their descriptions are those
   of the others over again. Packages of one description but for numbers (compilers for twenty targets), or
   within one source but for their masked names (drivers of one kit), are one node, under the shortest name,
-  with the edges of all of them.
+  with the needs, people and tags of all of them.
 - Of alternatives ``a | b`` the first that is a node counts, the packager's preference. Versions,
   architectures and build profiles are passed over. A virtual package stands for the one package that
   provides it; one that several provide tells nothing of any of them. Pre-Depends counts as Depends.
 - No edges inside one source package, where they are trivial; none to a hub such as libc6, which says nothing
   of those that need it.
-- If several packages of one source need the same package, or one needs several of the same source, one edge
-  stays: with all of them, a neighbour of nearly the same description would give the others away. Of several
+- If several packages of one source have to do with the same package, as needing or needed, one edge stays:
+  with all of them, a neighbour of nearly the same description would give the others away. So of several
   relations between two packages the strongest stays.
 - The section is the label and therefore no neighbour. Nobody's packages (orphaned ones) have no maintainer.
 - Names are masked in the texts, see ``debian_names``.
@@ -34,14 +34,22 @@ from typing import Any
 import polars as pl
 
 from heterformer.datasets.debian_names import Described, NameMask
-from heterformer.datasets.debian_packages import RELATIONS, Package, Text, read_packages, read_uploaders
+from heterformer.datasets.debian_packages import (
+    RELATIONS,
+    SHORT,
+    Package,
+    Text,
+    read_packages,
+    read_uploaders,
+)
 from heterformer.errors import InputError
+from heterformer.files import check_new
 from heterformer.network.store import Network
 from heterformer.progress import say, waiting
 
 NOBODY = ("packages@qa.debian.org", "ubuntu-devel-discuss@lists.ubuntu.com")  # of orphaned or of all packages
 COMPANION = re.compile(r"-(?:dbg|dbgsym|doc|docs|prof|examples?|tests?)$")
-TRANSITIONAL = re.compile(r"\b(?:transitional|dummy|transition package)\b", re.IGNORECASE)
+TRANSITIONAL = re.compile(r"\b(?:transitional|transition package|dummy package)\b|\(dummy\)$", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -82,15 +90,19 @@ class DebianOptions:
 def build_debian(out: Path | str, options: DebianOptions | None = None) -> Network:
     """Build the network of the packages in APT's lists into the new folder ``out``."""
     options = options or DebianOptions()
+    check_new(Path(out))
     with waiting("reading APT's lists"):
-        packages = read_packages(options.lists, options.text)
-        kept, dropped = distinct_packages(packages, options)
+        packages, dropped = read_packages(options.lists, options.text)
+        kept = distinct_packages(packages, options, dropped)
         edges = package_edges(kept, options, dropped)
         uploaders = read_uploaders(options.lists)
     network = _built(kept, edges, uploaders, options.max_tokens, out)
+    short = dropped.pop(SHORT, 0)
     shown = ", ".join(f"{count:,} {reason}" for reason, count in dropped.items() if count)
     if shown:
         say(f"Left out of {len(packages):,} packages and their relations: {shown}.")
+    if short:
+        say(f"{short:,} packages have no long description, only their first line is read.")
     return network
 
 
@@ -110,9 +122,8 @@ class Kept:
         return next(iter(provided)) if len(provided) == 1 else None
 
 
-def distinct_packages(packages: list[Package], options: DebianOptions) -> tuple[Kept, Counter[str]]:
-    """The packages that say something of their own, with names masked; and what was left out, counted."""
-    dropped: Counter[str] = Counter()
+def distinct_packages(packages: list[Package], options: DebianOptions, dropped: Counter[str]) -> Kept:
+    """The packages that say something of their own, with names masked; what is left out is counted."""
     with_subject = [p for p in packages if not TRANSITIONAL.search(p.synopsis)]
     dropped["transitional packages"] = len(packages) - len(with_subject)
     main = {p.source for p in with_subject if not COMPANION.search(p.name)}
@@ -126,8 +137,10 @@ def distinct_packages(packages: list[Package], options: DebianOptions) -> tuple[
         kept = _merged(kept, lambda p: (p.text, p.source))
     dropped["packages of the same description as another"] = len(leading) - len(kept.packages)
     if options.sections:
+        before = len(kept.packages)
         kept = _of_sections(kept, options.sections)
-    return kept, dropped
+        dropped["packages of other sections"] = before - len(kept.packages)
+    return kept
 
 
 def package_edges(
@@ -135,6 +148,7 @@ def package_edges(
 ) -> dict[str, list[tuple[str, str]]]:
     """The edges of each relation between packages of different sources, without those to hubs."""
     source = {p.name: p.source for p in kept.packages}
+    own_source = {p.name: p.source for p in kept.needing}  # of merged packages, too
     providers: dict[str, set[str]] = defaultdict(set)
     for package in kept.needing:
         for name in package.provides:
@@ -143,8 +157,13 @@ def package_edges(
     for package in kept.needing:
         for relation, clauses in package.needs.items():
             for alternatives in clauses:
-                target = next(filter(None, (kept.node(name, providers) for name in alternatives)), None)
-                if target is not None:
+                found = ((name, kept.node(name, providers)) for name in alternatives)
+                name, target = next(((n, node) for n, node in found if node is not None), ("", ""))
+                if not target:
+                    dropped["needs that name no package here, or no single one"] += 1
+                elif own_source.get(name) == package.source:
+                    dropped["edges inside one source package"] += 1
+                else:
                     edges[relation].add((kept.stands_for[package.name], target))
     for relation, pairs in edges.items():
         inside = {(a, b) for a, b in pairs if source[a] == source[b]}
@@ -164,15 +183,15 @@ def package_edges(
 def _without_siblings(
     edges: Mapping[str, set[tuple[str, str]]], source: Mapping[str, str]
 ) -> dict[str, list[tuple[str, str]]]:
-    """Of a source's packages one that needs a given package, and of a source's packages one that it needs.
+    """Of a source's packages one that has to do with a given package, whichever of the two needs the other.
 
     Shorter names, which are the main packages', go first, and so does the stronger relation.
     """
-    taken: set[tuple[str, str, str]] = set()
+    taken: set[tuple[str, str]] = set()
     kept: dict[str, list[tuple[str, str]]] = {relation: [] for relation in edges}
     for relation, pairs in edges.items():
         for a, b in sorted(pairs, key=lambda pair: (len(pair[0]) + len(pair[1]), pair)):
-            ways = {("needs", source[a], b), ("is needed", a, source[b])}
+            ways = {(source[a], b), (source[b], a)}
             if not ways & taken:
                 taken |= ways
                 kept[relation].append((a, b))
@@ -188,14 +207,15 @@ def _built(
 ) -> Network:
     people: dict[str, str] = {}  # address -> the first name met for it
     maintained, uploaded, tagged = [], [], []
-    for package in kept.packages:
-        maintained += [(package.name, who) for who in _known(people, [package.maintainer])]
-        uploaded += [(package.name, who) for who in _known(people, uploaders.get(package.source, []))]
-        tagged += [(package.name, tag) for tag in package.tags]
+    for package in kept.needing:
+        node = kept.stands_for[package.name]
+        maintained += [(node, who) for who in _known(people, [package.maintainer])]
+        uploaded += [(node, who) for who in _known(people, uploaders.get(package.source, []))]
+        tagged += [(node, tag) for tag in package.tags]
     relations: dict[str, Any] = {r: ("package", "package", pairs) for r, pairs in edges.items()}
-    relations["maintained_by"] = ("package", "maintainer", maintained)
-    relations["uploaded_by"] = ("package", "maintainer", uploaded)
-    relations["tagged"] = ("package", "tag", tagged)
+    relations["maintained_by"] = ("package", "maintainer", sorted(set(maintained)))
+    relations["uploaded_by"] = ("package", "maintainer", sorted(set(uploaded)))
+    relations["tagged"] = ("package", "tag", sorted(set(tagged)))
     relations = {name: relation for name, relation in relations.items() if relation[2] or name == "depends"}
     nodes: dict[str, Any] = {
         "package": {"text": "text", "name": "synopsis", "label": "section", "keep": "source"},

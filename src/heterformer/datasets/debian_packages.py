@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from heterformer.errors import InputError
 
 Text = Literal["long", "short"]
 
+SHORT = "packages without a long description"
 FETCH = "apt-get update -o Acquire::Languages=en"
 RELATIONS = {"depends": ("Pre-Depends", "Depends"), "recommends": ("Recommends",), "suggests": ("Suggests",)}
 FIELDS = (
@@ -40,18 +42,20 @@ class Package:
     needs: Mapping[str, tuple[tuple[str, ...], ...]]  # relation -> clauses -> alternatives
 
 
-def read_packages(lists: Path, text: Text) -> list[Package]:
-    """Every package of the lists once, by name, with its description."""
+def read_packages(lists: Path, text: Text) -> tuple[list[Package], Counter[str]]:
+    """Every package of the lists once, by name, with its description; and what is missing, counted."""
     files = find_lists(lists, "Packages")
     if not files:
         raise InputError(f"{lists}: no package lists ('*_Packages'); fetch them with: {FETCH}.")
     translated = _translations(lists) if text == "long" else {}
     newest: dict[str, Package] = {}
+    missing: Counter[str] = Counter()
     without, read = 0, 0
     for path in files:
         for paragraph in paragraphs(path, FIELDS):
             package = _package(paragraph, translated, text)
-            if package is None:  # the end of a list that was cut short
+            if package is None:  # such as the end of a list that was cut short
+                missing["packages without a description"] += 1
                 continue
             read += 1
             without += package.text == package.synopsis
@@ -65,7 +69,9 @@ def read_packages(lists: Path, text: Text) -> list[Package]:
             f"{without:,} of {read:,} packages have no long description, since translation lists are missing"
         )
         raise InputError(f"{lists}: {found}; fetch them with: {FETCH} (or take --text short).")
-    return sorted(newest.values(), key=lambda package: package.name)
+    if text == "long":
+        missing[SHORT] = sum(package.text == package.synopsis for package in newest.values())
+    return sorted(newest.values(), key=lambda package: package.name), missing
 
 
 def read_uploaders(lists: Path) -> dict[str, list[str]]:
