@@ -222,7 +222,8 @@ def search(run: RunFolder, options: Annotated[SearchOptions, arg(name="")], quer
 
         heterformer search RUN "personalised news" --author "Jane Doe" --venue ACL
 
-    The first search of a run makes vectors of all nodes and keeps them in RUN/search.
+    The first search makes vectors of all nodes and keeps them in RUN/search, those of a --network that has
+    grown since training too: its new nodes are found and can be asked with like all others.
 
     Args:
         run: A folder that 'heterformer train' wrote.

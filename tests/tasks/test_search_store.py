@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from safetensors.torch import load_file, save_file
 
-from heterformer.embedding.embed import embed_run
+from heterformer.embedding.embed import embed_run, embed_to
 from heterformer.embedding.vectors import Vectors
 from heterformer.errors import InputError
 from heterformer.tasks import search_store
@@ -38,15 +38,15 @@ class Embedding:
     def __init__(self) -> None:
         self.calls = 0
 
-    def __call__(self, *arguments: Any) -> Vectors:
+    def __call__(self, *arguments: Any, **more: Any) -> Vectors:
         self.calls += 1
-        return embed_run(*arguments)
+        return embed_to(*arguments, **more)
 
 
 @pytest.fixture
 def embedding(monkeypatch: pytest.MonkeyPatch) -> Embedding:
     counting = Embedding()
-    monkeypatch.setattr(search_store, "embed_run", counting)
+    monkeypatch.setattr(search_store, "embed_to", counting)
     return counting
 
 
@@ -90,7 +90,7 @@ def test_a_stop_in_between_leaves_nothing_that_seems_up_to_date(
     weights = (run.best / "model.safetensors").read_bytes()
     train_further(run)
     with monkeypatch.context() as patched:
-        patched.setattr(search_store, "embed_run", stopped_after_embedding)
+        patched.setattr(search_store, "embed_to", stopped_after_embedding)
         with pytest.raises(KeyboardInterrupt):
             opened(run)
     (run.best / "model.safetensors").write_bytes(weights)  # the old digest would fit again
@@ -98,8 +98,8 @@ def test_a_stop_in_between_leaves_nothing_that_seems_up_to_date(
     assert embedding.calls == 2
 
 
-def stopped_after_embedding(*arguments: Any) -> Vectors:
-    vectors = embed_run(*arguments)
+def stopped_after_embedding(*arguments: Any, **more: Any) -> Vectors:
+    vectors = embed_to(*arguments, **more)
     np.save(vectors.path / "paper.npy", np.zeros((200, 16)))
     raise KeyboardInterrupt
 
@@ -109,7 +109,7 @@ def test_a_run_without_a_model(run: Run) -> None:
     shutil.rmtree(run.last)
     with pytest.raises(InputError) as caught:
         opened(run)
-    assert str(caught.value) == f"{run.path}: has no model yet; run 'heterformer train' again."
+    assert str(caught.value) == f"{run.path}: has no checkpoint yet; run 'heterformer train' again."
 
 
 def test_other_vectors(run: Run, embedding: Embedding, tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_vectors_of_other_nodes(run: Run, tmp_path: Path) -> None:
         store.matrix("paper")
     assert str(caught.value) == (
         f"{vectors.path}: its paper nodes are not those of {tiny_network().path}, in that order; "
-        f"embed the run's own network."
+        f"give the network that they were made of by --network, or embed this one."
     )
 
 
