@@ -17,6 +17,7 @@ from heterformer.batches.query import query_batch
 from heterformer.embedding.index import Matrix
 from heterformer.errors import InputError
 from heterformer.models.inference import evaluating
+from heterformer.models.registry import DISPLAY_NAMES, model_name
 from heterformer.network.lookup import Node
 from heterformer.network.schema import EdgeType, NodeType, Schema
 from heterformer.network.store import Network
@@ -50,14 +51,26 @@ class QueryEncoder:
         words = self.tokenizer(text.strip(), truncation=True, max_length=self.schema.max_tokens)["input_ids"]
         given: dict[EdgeType, list[int]] = {}
         for node in neighbors:
-            if node.node_type not in self.model.embedded_types:
-                raise InputError(f"this run's model does not look at {node.node_type!r} nodes.")
+            self._check_seen(node.node_type)
             given.setdefault(edge_type_to(self.schema, node.node_type), []).append(node.row)
         texts = any(edge_type.neighbor in self.schema.text_rich for edge_type in given)
         batch = query_batch(self.schema, self.tokens if texts else NO_TOKENS, words, given)
         with evaluating(self.model):
             vector = self.model.encode(self._with_embeddings(batch).to(self.model.device))[0]
         return vector.float().cpu().numpy()  # type: ignore[no-any-return]
+
+    def _check_seen(self, node_type: NodeType) -> None:
+        seen = self.model.neighbor_types
+        if node_type in seen:
+            return
+        name = DISPLAY_NAMES[model_name(self.run.path)]
+        if not seen:
+            raise InputError(
+                f"{self.run.path}: its model ({name}) looks at no neighbours; give the text alone."
+            )
+        listed = ", ".join(map(repr, seen))
+        said = f"does not look at neighbours of type {node_type!r}, only at those of {listed}"
+        raise InputError(f"{self.run.path}: its model ({name}) {said}.")
 
     def _with_embeddings(self, batch: Batch) -> Batch:
         """The batch with its textless nodes numbered from 0, and their embeddings in the model's tables."""
