@@ -203,7 +203,8 @@ def embed(
 
     Args:
         run: A folder that 'heterformer train' wrote.
-        out: The Parquet file to write (id, type, vector), or a folder for NumPy arrays with lists of ids.
+        out: NAME.parquet for a table (id, type, vector), or a folder's name, without an ending, for NumPy
+            arrays with lists of ids.
         options: Which vectors to make.
         network: Another network of the same types, with nodes that training did not see.
         since: An earlier output: only nodes whose text or sampled neighbours changed are computed again.

@@ -209,6 +209,10 @@ def test_something_else_in_the_place_of_the_output(run: Run, tmp_path: Path) -> 
         "full": "exists and holds something else",
         "out.parquet": "is a folder, expected a file's name",
         "vectors.csv": ".csv is not written",
+        "vectors.csv.gz": "one without an ending for a folder of NumPy arrays; .gz is not written",
+        "vectors.h5": ".h5 is not written",
+        "vectors.npy": ".npy is not written",
+        "vectors.parquets": ".parquets is not written",
     }
     for name, message in messages.items():
         with pytest.raises(InputError, match=message):
@@ -228,6 +232,28 @@ def test_work_without_a_manifest_is_nobodys(
     (tmp_path / ".out.work" / "manifest.json").unlink()
     found = embed_run(run.path, out, EmbedOptions(seed=0)).matrix("paper")
     np.testing.assert_array_equal(found, embed(run.model(), tiny_network())["paper"])
+
+
+def test_a_name_in_capitals_and_a_version_in_a_name(run: Run, tmp_path: Path) -> None:
+    embed_run(run.path, tmp_path / "out.PARQUET", EmbedOptions(types=("venue",)))
+    assert len(pl.read_parquet(tmp_path / "out.PARQUET")) == 10
+    assert embed_run(run.path, tmp_path / "aan-1.2", EmbedOptions(types=("venue",))).path.is_dir()
+
+
+def test_h0_in_python_too(run: Run) -> None:
+    found = embed(run.model(), tiny_network(), EmbedOptions(h0=True))
+    assert list(found) == ["paper", "author", "author.h0", "venue", "venue.h0"]
+    for t in ("author", "venue"):
+        table, projection = run.model().textless.parameters_of(t)
+        np.testing.assert_array_equal(found[f"{t}.h0"], table.detach().numpy())
+        np.testing.assert_allclose(found[t], found[f"{t}.h0"] @ projection.detach().numpy().T, atol=1e-5)
+
+
+def test_h0_of_a_model_or_a_choice_that_has_none() -> None:
+    with pytest.raises(InputError, match="nodes without text, of which this Heterformer has none"):
+        embed(tiny_model(virtual_tokens="none"), tiny_network(), EmbedOptions(h0=True), tokenizer=reader())
+    with pytest.raises(InputError, match="nodes without text, and --types names no such type"):
+        embed(tiny_model(), tiny_network(), EmbedOptions(h0=True, types=("paper",)), tokenizer=reader())
 
 
 def test_a_type_named_twice_is_written_once(run: Run, tmp_path: Path) -> None:

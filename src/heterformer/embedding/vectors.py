@@ -46,6 +46,11 @@ class Layout:
     metadata: Mapping[str, Any]
 
 
+def is_parquet(path: Path) -> bool:
+    """Whether vectors of this name are a Parquet table."""
+    return path.suffix.lower() == ".parquet"
+
+
 def is_vectors_file(path: Path) -> bool:
     """Whether a file is a table of vectors that was written here."""
     try:
@@ -61,7 +66,7 @@ def is_vectors_folder(path: Path) -> bool:
 
 def write_vectors(path: Path, layout: Layout, chunks: Iterator[Chunk]) -> None:
     """Write chunks as they come, type after type; the file or folder appears whole or not at all."""
-    if path.suffix == ".parquet":
+    if is_parquet(path):
         with replace_file(path) as partial:
             _write_parquet(partial, layout, chunks)
     else:
