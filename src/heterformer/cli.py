@@ -198,6 +198,7 @@ def embed(
     options: Annotated[EmbedOptions, arg(name="")],
     network: Path | None = None,
     since: Path | None = None,
+    device: Literal["auto", "cpu"] = "auto",
 ) -> None:
     """Write a vector for every node, keyed by your own ids. After an interruption the same command goes on.
 
@@ -208,11 +209,12 @@ def embed(
         options: Which vectors to make.
         network: Another network of the same types, with nodes that training did not see.
         since: An earlier output: only nodes whose text or sampled neighbours changed are computed again.
+        device: Where to compute: a GPU if there is one, or the CPU.
     """
     _quiet_transformers()
     from heterformer.embedding.embed import embed_run
 
-    vectors = embed_run(run, out, options, network=network, since=since)
+    vectors = embed_run(run, out, options, network=network, since=since, device=device)
     console.print(Text(f"Wrote vectors of {', '.join(vectors.types)} nodes to {out}."), soft_wrap=True)
 
 

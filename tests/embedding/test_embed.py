@@ -29,6 +29,7 @@ from heterformer.embedding.embed import Embedding, embed, embed_run, embed_to
 from heterformer.embedding.options import EmbedOptions
 from heterformer.embedding.vectors import Vectors
 from heterformer.errors import InputError
+from heterformer.files import alone
 from heterformer.models import Heterformer, inference
 from heterformer.network.frames import temporary_folder
 from heterformer.network.store import Network
@@ -238,6 +239,16 @@ def test_a_name_in_capitals_and_a_version_in_a_name(run: Run, tmp_path: Path) ->
     embed_run(run.path, tmp_path / "out.PARQUET", EmbedOptions(types=("venue",)))
     assert len(pl.read_parquet(tmp_path / "out.PARQUET")) == 10
     assert embed_run(run.path, tmp_path / "aan-1.2", EmbedOptions(types=("venue",))).path.is_dir()
+
+
+def test_no_two_processes_write_one_output(run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "out.parquet"
+    with alone(out), pytest.raises(InputError) as caught:
+        embed_run(run.path, out)
+    assert str(caught.value) == f"{out}: another process is writing it; wait until it is done."
+    assert list(tmp_path.iterdir()) == []
+    embed_run(run.path, out, EmbedOptions(types=("venue",)))
+    assert list(tmp_path.iterdir()) == [out]
 
 
 def test_h0_in_python_too(run: Run) -> None:

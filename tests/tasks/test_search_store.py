@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,17 @@ def test_vectors_are_made_once(run: Run, embedding: Embedding, capsys: pytest.Ca
         assert np.array_equal(first.matrix(node_type), again.matrix(node_type))
         assert len(first.matrix(node_type)) == tiny_network().schema.counts[node_type]
     assert capsys.readouterr() == ("", "")
+
+
+def test_of_two_first_searches_one_makes_them_and_one_waits(
+    run: Run, embedding: Embedding, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        stores = list(pool.map(opened, [run, run]))
+    assert embedding.calls == 1
+    assert np.array_equal(stores[0].matrix("paper"), stores[1].matrix("paper"))
+    said = capsys.readouterr().err
+    assert said == f"{run.path}: another process makes its search vectors; waiting for it.\n"
 
 
 def test_they_are_made_again_when_the_weights_have_changed(

@@ -38,13 +38,14 @@ from heterformer.embedding.vectors import (
     write_vectors,
 )
 from heterformer.errors import InputError
-from heterformer.files import write_text
+from heterformer.files import alone, write_text
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.inference import center_batches, center_vectors, neighbor_numbers
 from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
 from heterformer.network.tokens import open_tokens
 from heterformer.progress import progress_bar, say
+from heterformer.training.device import Device, chosen_device
 from heterformer.training.run import Run
 
 MANIFEST = "manifest.json"
@@ -92,18 +93,18 @@ def embed_to(
     out = Path(out)
     _check_place(out)
     work = Embedding(model, VisibleNetwork.whole(network), options, tokenizer, since)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    folder = out.with_name(f".{out.name}.work")
-    _settle(folder, work.manifest)
-    try:
-        work.compute(folder)
-        chunks = (chunk for t in work.types for chunk in work.chunks(t))
-        write_vectors(out, work.layout, chunks)
-    except KeyboardInterrupt:
-        say(f"{out}: not finished yet; the same command goes on.")
-        raise
-    _remove(folder)
-    return Vectors.open(out)
+    with alone(out, busy=f"{out}: another process is writing it; wait until it is done."):
+        folder = out.with_name(f".{out.name}.work")
+        _settle(folder, work.manifest)
+        try:
+            work.compute(folder)
+            chunks = (chunk for t in work.types for chunk in work.chunks(t))
+            write_vectors(out, work.layout, chunks)
+        except KeyboardInterrupt:
+            say(f"{out}: not finished yet; the same command goes on.")
+            raise
+        _remove(folder)
+        return Vectors.open(out)
 
 
 def _remove(folder: Path) -> None:
@@ -141,11 +142,13 @@ def embed_run(
     *,
     network: Path | None = None,
     since: Path | None = None,
+    device: Device = "auto",
 ) -> Vectors:
     """Write vectors of a run's network, or of another one of the same types, under the run's best model."""
     run = Run(path)
     opened = run.network() if network is None else Network.open(network)
-    return embed_to(out, run.model(), opened, options, since=since)
+    model = run.model().to(chosen_device(device))
+    return embed_to(out, model, opened, options, since=since)
 
 
 def _settle(folder: Path, manifest: dict[str, Any]) -> None:
@@ -225,7 +228,7 @@ class Embedding:
         options = asdict(replace(self.options, types=self.types))
         options["types"] = list(self.types)
         old = self.since.digest if self.since else None
-        work = {"part": row_file.PART, "since": old}
+        work = {"part": row_file.PART, "since": old, "device": self.trained.device.type}
         return self._settings | {"network": self.network.fingerprint, "options": options} | work
 
     @property

@@ -22,6 +22,7 @@ from heterformer.network.lookup import Node
 from heterformer.network.schema import EdgeType, NodeType, Schema
 from heterformer.network.store import Network
 from heterformer.network.tokens import PackedTokens, open_tokens
+from heterformer.training.device import Device, chosen_device
 from heterformer.training.run import Run
 
 NO_TOKENS = PackedTokens({}, np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.int32))
@@ -33,9 +34,11 @@ class QueryEncoder:
     Of textless nodes only the embeddings of a query's own neighbours are read, from ``h0`` of their type.
     """
 
-    def __init__(self, run: Run, network: Network, h0: Callable[[NodeType], Matrix]) -> None:
+    def __init__(
+        self, run: Run, network: Network, h0: Callable[[NodeType], Matrix], device: Device = "auto"
+    ) -> None:
         self.run, self.network, self.h0 = run, network, h0
-        self.model: Any = run.model(tables=False)
+        self.model: Any = run.model(tables=False).to(chosen_device(device))
         self.schema: Schema = (
             self.model.schema
         )  # another network's own may differ in what does not matter here

@@ -20,6 +20,7 @@ from heterformer.tasks.query_encoder import QueryEncoder
 from heterformer.tasks.run_weights import RunWeights
 from heterformer.tasks.search_options import IndexChoice, SearchOptions
 from heterformer.tasks.search_store import SearchStore
+from heterformer.training.device import Device
 from heterformer.training.run import Run
 
 CONSIDERED = 200  # neighbours of each type that may speak for a result
@@ -95,12 +96,16 @@ class Searcher:
     """
 
     def __init__(
-        self, path: Path | str, vectors: Path | None = None, network: Path | str | None = None
+        self,
+        path: Path | str,
+        vectors: Path | None = None,
+        network: Path | str | None = None,
+        device: Device = "auto",
     ) -> None:
         self.run = Run(path)
         self.network = self.run.network() if network is None else self._other(network)
         self.schema = self.network.schema
-        self._vectors = vectors
+        self._vectors, self.device = vectors, device
 
     def _other(self, path: Path | str) -> Network:
         """Another network than the run's own, with nodes that training did not see."""
@@ -112,12 +117,12 @@ class Searcher:
     @cached_property
     def store(self) -> SearchStore:
         """The vectors; making them can take long, so that a question is looked at before."""
-        return SearchStore.open(self.run, self.network, self._vectors)
+        return SearchStore.open(self.run, self.network, self._vectors, self.device)
 
     @cached_property
     def encoder(self) -> QueryEncoder:
         """The model, for texts."""
-        return QueryEncoder(self.run, self.network, lambda node_type: self.store.h0(node_type))
+        return QueryEncoder(self.run, self.network, lambda t: self.store.h0(t), self.device)
 
     def text(self, text: str, neighbors: Sequence[Node] = ()) -> Query:
         """A text that is no node of the network, alone or with neighbours, as the model sees it."""
@@ -233,7 +238,7 @@ def _neighbors(network: Network, node: Node, node_type: NodeType) -> Rows:
 def search_run(path: Path | str, text: str, options: SearchOptions) -> Answer:
     """What ``heterformer search`` does."""
     _check_question(text, options)
-    searcher = Searcher(path, options.vectors, options.network)
+    searcher = Searcher(path, options.vectors, options.network, options.device)
     network = searcher.network
     types = tuple(node_type_named(network.schema, t, "--type") for t in options.types)
     node = _like(network, options) if options.like else None

@@ -39,6 +39,8 @@ class SearchOptions:
     """Search another network of the same types, with nodes that training did not see."""
     vectors: Path | None = None
     """Search in these vectors ('heterformer embed' wrote them) instead of in those that the run keeps."""
+    device: Literal["auto", "cpu"] = "auto"
+    """Where to compute: a GPU if there is one, or the CPU."""
     json: bool = False
     """Print JSON instead of tables."""
 

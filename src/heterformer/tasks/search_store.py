@@ -26,14 +26,15 @@ from heterformer.embedding.approximate import (
 from heterformer.embedding.embed import embed_to
 from heterformer.embedding.index import ExactIndex, Index, Matrix
 from heterformer.embedding.options import EmbedOptions
-from heterformer.embedding.vectors import Vectors, is_vectors_folder
+from heterformer.embedding.vectors import Vectors
 from heterformer.errors import InputError
-from heterformer.files import settled, write_text
+from heterformer.files import alone, settled, write_text
 from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
 from heterformer.progress import say
 from heterformer.tasks.run_weights import FOLDER, RunWeights
 from heterformer.tasks.search_options import IndexChoice
+from heterformer.training.device import Device, chosen_device
 from heterformer.training.run import Run
 
 VECTORS, TEXTLESS, INDEX = "vectors", "textless", "index"
@@ -44,20 +45,24 @@ SAMPLED_ROWS = 1024  # of a matrix, that its digest is made of
 class SearchStore:
     """The vectors that are searched in, type by type, and their indexes."""
 
-    def __init__(self, run: Run, network: Network, vectors: Vectors, own: bool) -> None:
-        self.run, self.network, self.vectors = run, network, vectors
+    def __init__(
+        self, run: Run, network: Network, vectors: Vectors, own: bool, device: Device = "auto"
+    ) -> None:
+        self.run, self.network, self.vectors, self._device = run, network, vectors, device
         self.folder = search_folder(run, network)
         self._own = own  # made from this very network, so that rows need no check
         self._matrices: dict[NodeType, Matrix] = {}
         self._h0: dict[NodeType, Matrix] = {}
 
     @classmethod
-    def open(cls, run: Run, network: Network, given: Path | None = None) -> SearchStore:
+    def open(
+        cls, run: Run, network: Network, given: Path | None = None, device: Device = "auto"
+    ) -> SearchStore:
         """The run's own vectors of a network, made now unless they are there and the model is the same."""
         if given is not None:
-            return cls(run, network, Vectors.open(given), own=False)
+            return cls(run, network, Vectors.open(given), own=False, device=device)
         path = search_folder(run, network) / VECTORS
-        return cls(run, network, _kept(run, network, RunWeights(run), path), own=True)
+        return cls(run, network, _kept(run, network, path, device), own=True, device=device)
 
     @property
     def types(self) -> tuple[NodeType, ...]:
@@ -80,8 +85,8 @@ class SearchStore:
                     self._check_rows(node_type)
                 found = self.vectors.h0(node_type)
             if found is None:
-                kept = _kept(self.run, self.network, RunWeights(self.run), self.folder / TEXTLESS, True)
-                found = kept.h0(node_type)
+                path = self.folder / TEXTLESS
+                found = _kept(self.run, self.network, path, self._device, only_textless=True).h0(node_type)
             assert found is not None
             self._h0[node_type] = found
         return self._h0[node_type]
@@ -143,30 +148,32 @@ def search_folder(run: Run, network: Network) -> Path:
     return run.path / FOLDER / ("" if own else network.fingerprint)
 
 
-def _kept(
-    run: Run, network: Network, weights: RunWeights, path: Path, only_textless: bool = False
-) -> Vectors:
+def _kept(run: Run, network: Network, path: Path, device: Device, *, only_textless: bool = False) -> Vectors:
     """The vectors at ``path``, made now unless they are there and the model is still the same."""
+    weights, note = RunWeights(run), path.with_name(f"{path.name}.weights")
+    if found := _fresh(path, weights):
+        return found
+    with alone(note, waiting=f"{run.path}: another process makes its search vectors; waiting for it."):
+        if found := _fresh(path, weights):
+            return found
+        if note.is_file() and note.read_text(encoding="utf-8") != weights.file:
+            told = "its model has changed since its search vectors were made; making them again"
+            say(f"{run.path}: {told}.")
+        note.unlink(missing_ok=True)  # so that a kill from here on leaves no vectors that seem up to date
+        model = run.model().to(chosen_device(device))
+        textless = tuple(t for t in model.embedded_types if t in model.schema.textless)
+        options = EmbedOptions(types=textless if only_textless else (), h0=bool(textless))
+        own = run.path / FOLDER / VECTORS  # which another network may have grown from
+        since = own if path != own and _fresh(own, weights) else None
+        vectors = embed_to(path, model, network, options, since=since)
+        write_text(note, weights.file)
+        return vectors
+
+
+def _fresh(path: Path, weights: RunWeights) -> Vectors | None:
+    """What is at ``path`` if it was made with the very weights, and is neither gone nor damaged."""
     note = path.with_name(f"{path.name}.weights")
-    before = note.read_text(encoding="utf-8") if note.is_file() else None
-    if before == weights.file:
-        with suppress(InputError):  # unless they are gone or damaged
+    with suppress(InputError, FileNotFoundError):
+        if note.read_text(encoding="utf-8") == weights.file:
             return Vectors.open(settled(path))
-    elif before is not None:
-        told = "its model has changed since its search vectors were made; making them again"
-        say(f"{run.path}: {told}.")
-    note.unlink(missing_ok=True)  # so that a kill from here on leaves no vectors that seem to be up to date
-    model = run.model()
-    textless = tuple(t for t in model.embedded_types if t in model.schema.textless)
-    options = EmbedOptions(types=textless if only_textless else (), h0=bool(textless))
-    vectors = embed_to(path, model, network, options, since=_since(run, path, weights))
-    write_text(note, weights.file)
-    return vectors
-
-
-def _since(run: Run, path: Path, weights: RunWeights) -> Path | None:
-    """The vectors of the run's own network, if another one is embedded that may have grown from it."""
-    own = run.path / FOLDER / VECTORS
-    note = own.with_name(f"{own.name}.weights")
-    fresh = note.is_file() and note.read_text(encoding="utf-8") == weights.file
-    return own if path != own and fresh and is_vectors_folder(settled(own)) else None
+    return None
