@@ -108,7 +108,7 @@ def test_later_searches_fold_nothing_in_and_read_no_tables(
     searched: Any, run: Run, grown: Network, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = searched(NEW, "--author", "New Author")
-    monkeypatch.setattr(unseen, "fold_in", None)
+    monkeypatch.setattr(unseen, "Folding", None)
     monkeypatch.setattr(embed_module, "Embedding", None)
     assert searched(NEW, "--author", "New Author") == before
     encoder = Searcher(run.path, network=grown.path).encoder

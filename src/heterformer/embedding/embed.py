@@ -242,6 +242,8 @@ class Embedding:
 
     def compute(self, folder: Path) -> None:
         """Make the vectors of all text-rich nodes in ``folder``; what is there already is not made again."""
+        if self.since is not None:
+            self.since.folder = folder
         self.model, folded = meeting(self.trained, self.visible, self.tokens, folder)
         self.signatures = Signatures(self.model, self.tokens, folded)
         self.vectors = {t: self._row_file(folder, t) for t in self.types if t in self.schema.text_rich}

@@ -202,10 +202,11 @@ class Vectors:
         """The same, memory-mapped in any case: a table's vectors are unpacked into ``folder`` for that."""
         if self.path.is_dir():
             return self._array(node_type)
-        with (folder / f"{node_type}.bin").open("wb") as file:
+        path = folder / f"{node_type}.unpacked.bin"
+        with path.open("wb") as file:
             for _, vectors in self.chunks(node_type):
                 file.write(vectors.tobytes())
-        mapping = np.memmap(folder / f"{node_type}.bin", dtype=vectors.dtype, mode="r")
+        mapping = np.memmap(path, dtype=vectors.dtype, mode="r")
         return np.asarray(mapping).reshape(-1, vectors.shape[1])
 
     def signatures(self, node_type: NodeType) -> Hashes:
