@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-import random
 import shutil
-import signal
-import time
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +33,7 @@ from heterformer.network.store import Network
 from heterformer.network.tokens import open_tokens
 from heterformer.training.loop import train
 from heterformer.training.run import Run
-from tests.learning import WORDS, start_process, tiny_model, tiny_network, tiny_options, tiny_reader
+from tests.learning import WORDS, tiny_model, tiny_network, tiny_options, tiny_reader
 from tests.models.test_inference import backbone
 from tests.networks import Facts, few, networks, tokenizer
 from tests.reference import reference_vectors
@@ -304,56 +301,6 @@ def _umask() -> int:
 def test_a_model_without_a_tokenizer() -> None:
     with pytest.raises(InputError, match="give embed a tokenizer="):
         embed(tiny_model(), tiny_network())
-
-
-# --- Kills -----------------------------------------------------------------------------------------------
-
-
-def _embed_slowly(run: str, out: str) -> None:
-    """As ``embed_run``, in small parts and with a pause in each, so that kills find it at work."""
-    row_file.PART = 16
-    write = row_file.RowFile.write
-
-    def slow(self: row_file.RowFile, *arguments: Any) -> None:
-        time.sleep(0.01)
-        write(self, *arguments)
-
-    row_file.RowFile.write = slow  # type: ignore[method-assign]
-    embed_run(run, out)
-
-
-def test_ten_kills_at_random_moments_change_nothing(run: Run, tmp_path: Path) -> None:
-    _embed_in_parts(run, tmp_path / "whole.parquet")
-    out, rng, killed = tmp_path / "killed.parquet", random.Random(0), 0
-    work = tmp_path / ".killed.parquet.work"
-    while killed < 10:
-        process = start_process(tmp_path / "log", _embed_slowly, str(run.path), str(out))
-        before = _parts_done(work)
-        while process.is_alive() and _parts_done(work) == before:
-            time.sleep(0.002)
-        time.sleep(rng.random() * 0.02)
-        assert process.pid is not None
-        os.kill(process.pid, signal.SIGKILL)
-        process.join()
-        killed += 1
-        assert not out.exists()
-        assert _parts_done(work) > before  # every attempt gets further
-    assert _parts_done(work) < 26  # the last kill, too, found it at work
-    _embed_in_parts(run, out)
-    assert out.read_bytes() == (tmp_path / "whole.parquet").read_bytes()
-    assert not work.exists()
-
-
-def _embed_in_parts(run: Run, out: Path) -> None:
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(row_file, "PART", 16)
-        embed_run(run.path, out)
-
-
-def _parts_done(work: Path) -> int:
-    """13 parts of states and 13 of vectors, once all is done."""
-    done = [path.read_bytes().count(b"\n") for path in work.glob("*.done")]
-    return sum(done)
 
 
 def test_memory_holds_no_network(run: Run) -> None:
