@@ -227,20 +227,23 @@ def embed(
     options: Annotated[EmbedOptions, arg(name="")],
     network: Path | None = None,
     since: Path | None = None,
+    device: Literal["auto", "cpu"] = "auto",
 ) -> None:
     """Write a vector for every node, keyed by your own ids. After an interruption the same command goes on.
 
     Args:
         run: A folder that 'heterformer train' wrote.
-        out: The Parquet file to write (id, type, vector), or a folder for NumPy arrays with lists of ids.
+        out: NAME.parquet for a table (id, type, vector), or a folder's name, without an ending, for NumPy
+            arrays with lists of ids.
         options: Which vectors to make.
         network: Another network of the same types, with nodes that training did not see.
         since: An earlier output: only nodes whose text or sampled neighbours changed are computed again.
+        device: Where to compute: a GPU if there is one, or the CPU.
     """
     _quiet_transformers()
     from heterformer.embedding.embed import embed_run
 
-    vectors = embed_run(run, out, options, network=network, since=since)
+    vectors = embed_run(run, out, options, network=network, since=since, device=device)
     console.print(Text(f"Wrote vectors of {', '.join(vectors.types)} nodes to {out}."), soft_wrap=True)
 
 
@@ -251,7 +254,8 @@ def search(run: RunFolder, options: Annotated[SearchOptions, arg(name="")], quer
 
         heterformer search RUN "personalised news" --author "Jane Doe" --venue ACL
 
-    The first search of a run makes vectors of all nodes and keeps them in RUN/search.
+    The first search makes vectors of all nodes and keeps them in RUN/search, those of a --network that has
+    grown since training too: its new nodes are found and can be asked with like all others.
 
     Args:
         run: A folder that 'heterformer train' wrote.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import tempfile
@@ -12,6 +13,7 @@ from pathlib import Path
 from safetensors import SafetensorError
 
 from heterformer.errors import InputError
+from heterformer.progress import say
 
 
 def check_new(out: Path) -> None:
@@ -64,6 +66,44 @@ def reading(path: Path) -> Iterator[None]:
     except (OSError, ValueError, TypeError, KeyError, EOFError, RuntimeError, SafetensorError) as error:
         reason = " ".join(str(error).split())[:200]
         raise InputError(f"{path}: cannot be read or is damaged ({reason}).") from None
+
+
+@contextmanager
+def alone(path: Path, *, waiting: str = "", busy: str = "") -> Iterator[None]:
+    """Work on ``path`` while no other process does: wait for it, or refuse with the sentence ``busy``.
+
+    The lock is the process's: whatever ends it, the lock is gone. Its file beside ``path`` goes as well.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = path.with_name(f".{path.name}.lock")
+    while True:
+        with lock.open("a") as file:
+            _take(file.fileno(), waiting, busy)
+            if not _is_open_as(file.fileno(), lock):  # deleted meanwhile: whoever comes next has another file
+                continue
+            try:
+                yield
+            finally:
+                lock.unlink(missing_ok=True)
+            return
+
+
+def _take(number: int, waiting: str, busy: str) -> None:
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        if busy:
+            raise InputError(busy) from None
+        if waiting:
+            say(waiting)
+        fcntl.flock(number, fcntl.LOCK_EX)
+
+
+def _is_open_as(number: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(number), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def _open_to_others(path: Path) -> None:
