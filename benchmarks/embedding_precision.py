@@ -26,7 +26,7 @@ from torch import Tensor, nn
 
 from heterformer.batches.batcher import Batcher
 from heterformer.batches.stable import StableSample
-from heterformer.embedding.embed import ANY_KEY
+from heterformer.embedding.two_passes import ANY_KEY
 from heterformer.models.inference import center_vectors
 from heterformer.tasks.evaluate import OpenRun, open_run
 

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from heterformer import cli
-from heterformer.embedding import embed as embed_module
-from heterformer.embedding import unseen
+from heterformer.embedding import two_passes, unseen
 from heterformer.embedding.embed import embed, embed_run
 from heterformer.embedding.options import EmbedOptions
 from heterformer.embedding.vectors import Vectors
@@ -42,14 +41,14 @@ def computed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., set[str]]:
 
     def embedded(run: Run, network: Network, out: Path, since: Path | None, **more: Any) -> set[str]:
         found: set[str] = set()
-        whole = embed_module.center_vectors
+        whole = two_passes.center_vectors
 
         def noted(model: Any, batcher: Any, node_type: str, rows: Any, *others: Any) -> Any:
             found.update(network.ids(node_type, rows))
             return whole(model, batcher, node_type, rows, *others)
 
         with monkeypatch.context() as patched:
-            patched.setattr(embed_module, "center_vectors", noted)
+            patched.setattr(two_passes, "center_vectors", noted)
             embed_run(run.path, out, more.get("options", EVERY), network=network.path, since=since)
         return found
 

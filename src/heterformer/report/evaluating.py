@@ -23,7 +23,9 @@ def report_on_run(path: Path, options: EvaluateOptions, processes: Processes | N
     """Evaluate a run; the page is RUN/report.md, which of several processes the first one writes."""
     processes = processes or Processes()
     with processes.one_by_one():
-        opened = open_run(path)
+        opened = open_run(path, options.device)
+    if processes.count > 1:
+        opened.model.to(processes.device)
     found, vectors = evaluate_run(opened, options, processes)
     if not processes.first:
         return found, {}

@@ -20,7 +20,7 @@ from transformers import AutoTokenizer
 
 from heterformer.batches.batch import Batch
 from heterformer.batches.visible import VisibleNetwork
-from heterformer.embedding.embed import ANY_KEY, Embedding
+from heterformer.embedding.two_passes import ANY_KEY, Embedding
 from heterformer.embedding.unseen import meeting
 from heterformer.errors import InputError
 from heterformer.models.attention_map import AttentionMap, Edge, LayerAttention, Queries, attention_map
