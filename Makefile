@@ -1,15 +1,19 @@
-# 'make demo' and 'make test' set everything up on first use; later runs start at once.
+# 'make demo', 'make demo-debian' and 'make test' set everything up on first use; later runs start at once.
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 TESTS ?= tests
 
-.PHONY: setup demo test lint format clean
+.PHONY: setup demo demo-debian test lint format clean
 
 setup: $(READY)
 
 demo: $(READY)
 	@$(BIN)/python examples/demo.py
+
+# Real packages from APT's lists; LISTS=FOLDER if they are not where APT keeps them.
+demo-debian: $(READY)
+	@$(BIN)/python examples/demo_debian.py $(LISTS)
 
 test: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist loadscope $(TESTS)

@@ -5,7 +5,8 @@
     python benchmarks/unseen.py runs/inductive runs/transductive
 
 The first run hides a tenth of the query nodes, and with them the textless nodes that have no other text. The
-test pairs of those queries are ranked, in batches, by the second model, which knew the nodes (but not the
+test pairs that they are the query of, or the key, or either, and that the second run has not trained on, are
+ranked, in batches, by the second model, which knew the nodes (but not the
 pairs); by the first, with unseen textless nodes folded in; by the first, with unseen textless nodes left out
 of all neighbourhoods; and by the first without any folding in, unseen embeddings as they were drawn.
 """
@@ -23,6 +24,8 @@ from heterformer.batches.batcher import Batcher
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.embedding.unseen import meeting
 from heterformer.network.pairs import Pairs
+from heterformer.network.schema import Relation
+from heterformer.network.split import Split
 from heterformer.network.tokens import open_tokens
 from heterformer.training.known_nodes import KnownNodes
 from heterformer.training.run import Run
@@ -39,9 +42,9 @@ def main() -> None:
     run, other = Run(options.inductive), Run(options.transductive)
     network, split = run.network(), run.split(run.network())
     source = network.schema.predicted.source
-    pairs = split.test[np.isin(split.test[:, 0], split.hidden[source])]
-    known_pairs = {tuple(pair) for pair in other.split(network).train.tolist()}
-    assert not any(tuple(pair) in known_pairs for pair in pairs.tolist()), "the other run has learnt these"
+    asked = _touching(split, network.schema.predicted)
+    learnt = {tuple(pair) for pair in other.split(network).train.tolist()}
+    asked = {name: _without(pairs, learnt) for name, pairs in asked.items()}
     tokens = open_tokens(network, AutoTokenizer.from_pretrained(run.path))
     visible = VisibleNetwork.for_evaluation(network, split)
     known = KnownNodes.open(run.path)
@@ -52,19 +55,42 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         folded, _ = meeting(model, visible, tokens, Path(folder))
     counts = ", ".join(f"{len(rows):,} of {network.schema.counts[t]:,} {t}s" for t, rows in unseen.items())
-    print(f"{len(split.hidden[source]):,} hidden {source}s; unseen: {counts}; {len(pairs):,} test pairs")
+    print(
+        f"{len(split.hidden[source]):,} hidden {source}s; unseen: {counts}; test pairs: "
+        + ", ".join(f"{len(pairs):,} with {name}" for name, pairs in asked.items())
+    )
     rows = {
         "transductive": (other.model(), visible),
         "unseen, folded in": (folded, visible),
         "unseen textless nodes left out": (model, without),
         "unseen, embeddings as drawn": (model, visible),
     }
-    figures = []
-    for name, (encoder, view) in rows.items():
-        found = _metrics(encoder, view, tokens, pairs, run.options().seed)
-        figures.append(f"{name} {found.prec:.4f}/{found.mrr:.4f}")
-        print(f"{name:32} PREC {found.prec:.4f}  MRR {found.mrr:.4f}  NDCG {found.ndcg:.4f}", flush=True)
-    print("PREC/MRR: " + "; ".join(figures))
+    for which, pairs in asked.items():
+        if not len(pairs):
+            continue
+        figures = []
+        for name, (encoder, view) in rows.items():
+            found = _metrics(encoder, view, tokens, pairs, run.options().seed)
+            figures.append(f"{name} {found.prec:.4f}/{found.mrr:.4f}")
+            values = f"PREC {found.prec:.4f}  MRR {found.mrr:.4f}  NDCG {found.ndcg:.4f}"
+            print(f"{which}: {name:32} {values}", flush=True)
+        print(f"{which}, PREC/MRR: " + "; ".join(figures))
+
+
+def _touching(split: Split, predicted: Relation) -> dict[str, Pairs]:
+    """The test pairs with an unseen query, with an unseen key, and with either."""
+    none = np.empty(0, dtype=np.int64)
+    query, key = (
+        np.isin(split.test[:, column], split.hidden.get(node_type, none))
+        for column, node_type in ((0, predicted.source), (1, predicted.target))
+    )
+    chosen = {"an unseen query": query, "an unseen key": key, "either": query | key}
+    return {name: split.test[rows] for name, rows in chosen.items()}
+
+
+def _without(pairs: Pairs, learnt: set[tuple[int, ...]]) -> Pairs:
+    """Those that the other run has not trained on."""
+    return pairs[[tuple(pair) not in learnt for pair in pairs.tolist()]]
 
 
 def _metrics(model, visible, tokens, pairs: Pairs, seed: int):  # type: ignore[no-untyped-def]

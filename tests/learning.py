@@ -109,7 +109,7 @@ def start_process(log: Path, function: Callable[..., Any], *arguments: Any) -> B
     Processes are forked from one that has imported everything already and has no threads.
     """
     processes = multiprocessing.get_context("forkserver")
-    processes.set_forkserver_preload(["heterformer.training.loop"])
+    processes.set_forkserver_preload(["heterformer.training.loop", "heterformer.embedding.embed"])
     process = processes.Process(target=_in_process, args=(log, function, *arguments), daemon=True)
     process.start()
     return process

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import fcntl
 import os
+import subprocess
+import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from heterformer.errors import InputError
-from heterformer.files import new_folder, replace_file, replace_folder, settled, write_text
+from heterformer.files import alone, new_folder, replace_file, replace_folder, settled, write_text
 from tests.networks import files
 
 
@@ -150,3 +154,69 @@ def test_a_full_disk_is_told_in_one_sentence(tmp_path: Path) -> None:
 def test_a_new_folder_overwrites_nothing(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="exists already; remove it or choose another name"):
         new_folder(tmp_path).__enter__()
+
+
+# --- Locks -----------------------------------------------------------------------------------------------
+
+
+def taken(path: Path) -> bool:
+    """Whether somebody works on ``path``."""
+    with path.with_name(f".{path.name}.lock").open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        return False
+
+
+def test_nobody_else_works_on_it_meanwhile(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "out"
+    with alone(path):
+        assert taken(path)
+        with (
+            pytest.raises(InputError, match="out is being written"),
+            alone(path, busy="out is being written"),
+        ):
+            raise AssertionError
+        assert taken(path)
+    assert files(tmp_path) == {"new"}
+    with pytest.raises(Killed), alone(path):
+        raise Killed
+    assert files(tmp_path) == {"new"}
+
+
+def test_the_next_one_waits_and_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, order = tmp_path / "out", []
+
+    def second() -> None:
+        with alone(path, waiting="waiting for out"):
+            order.append("second")
+
+    threads = [threading.Thread(target=second) for _ in range(3)]
+    with alone(path):
+        for thread in threads:
+            thread.start()
+        while "".join(capsys.readouterr().err).count("waiting for out") < 1:
+            pass
+        order.append("first")
+    for thread in threads:
+        thread.join(20)
+    assert order == ["first", "second", "second", "second"]
+    assert files(tmp_path) == set()
+
+
+def test_a_lock_of_a_process_that_died_holds_nobody_up(tmp_path: Path) -> None:
+    lock = tmp_path / ".out.lock"
+    held = f"file = open({str(lock)!r}, 'a'); fcntl.flock(file, fcntl.LOCK_EX)"
+    code = f"import fcntl; {held}; print(1, flush=True); input()"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=-1, stdout=-1) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        with pytest.raises(InputError), alone(tmp_path / "out", busy="busy"):
+            raise AssertionError
+        other.kill()
+        other.wait()
+    assert lock.exists()
+    with alone(tmp_path / "out", busy="busy"):
+        pass
+    assert files(tmp_path) == set()

@@ -25,6 +25,8 @@ from heterformer.embedding.options import EmbedOptions
 from heterformer.errors import InputError, ToldElsewhereError
 from heterformer.network.build import build_network
 from heterformer.network.describe import describe as describe_network
+from heterformer.network.export import Format, export_network
+from heterformer.network.hetero_data_files import is_hetero_data, open_network
 from heterformer.network.spec import NetworkSpec
 from heterformer.network.split import PARTS, SplitOptions, make_split
 from heterformer.network.store import Network
@@ -50,11 +52,14 @@ def build(spec: SpecFile, out: OutFolder, data: Path | None = None) -> None:
     """Turn the tables that a YAML specification names into a network folder.
 
     Args:
-        spec: The YAML specification: nodes, texts, labels, relations.
+        spec: The YAML specification: nodes, texts, labels, relations. Or a folder that holds a HeteroData.
         out: The network folder to write; it must not exist.
         data: The folder with the tables, if not the specification's own.
     """
-    network = build_network(NetworkSpec.load(spec), out, data=data or spec.parent)
+    if is_hetero_data(spec):
+        network = open_network(spec, out)
+    else:
+        network = build_network(NetworkSpec.load(spec), out, data=data or spec.parent)
     console.print(network_tables.build_report(network.report))
     console.print(Text(f"Built {network!r} in {out}. Next: heterformer describe {out}"))
 
@@ -66,6 +71,27 @@ def describe(network: NetworkFolder) -> None:
         network: A folder that 'heterformer build' wrote.
     """
     console.print(network_tables.description(describe_network(Network.open(network))))
+
+
+def export(network: NetworkFolder, out: OutFolder, to: Format) -> None:
+    """Write a network for other tools.
+
+    csv: a folder of tables and the network.yaml from which 'heterformer build' makes the same contents again.
+
+    graphml: a file that Gephi and networkx open.
+
+    networkx: a JSON file for networkx.node_link_graph.
+
+    hetero-data: a PyTorch Geometric HeteroData as safetensors and JSON, in a folder that 'heterformer build'
+    and heterformer.network.hetero_data_files.load_hetero_data read.
+
+    Args:
+        network: A folder that 'heterformer build' wrote.
+        out: The file or folder to write; it must not exist.
+        to: The format.
+    """
+    export_network(Network.open(network), out, to)
+    console.print(Text(f"Wrote {out}."), soft_wrap=True)
 
 
 def synth(out: OutFolder, options: Annotated[SyntheticOptions, arg(name="")]) -> None:
@@ -88,8 +114,9 @@ def _shown(build: Callable[..., DatasetBuild]) -> Callable[..., None]:
         network, out = built.network, built.network.path
         console.print(network_tables.dataset_report(built))
         pairs = f" --split.file {built.split}" if built.split else ""
+        paper = " --preset paper" if built.published or built.split else ""  # its data: its experiment
         console.print(Text(f"Built {network!r} in {out}."))
-        console.print(Text(f"Next: heterformer train {out} RUN{pairs}"), soft_wrap=True)
+        console.print(Text(f"Next: heterformer train {out} RUN{paper}{pairs}"), soft_wrap=True)
 
     return run
 
@@ -102,11 +129,13 @@ KNOWN: Any = reduce(
 
 
 def dataset(build: Any) -> None:
-    """Build a network of data that we know, with the paper's filters, neighbours, lengths and labels.
+    """Build a network of data that we know: the paper's three, as the paper has them, or Debian's packages.
 
     It reads the files as they are published, however large, a little at a time.
 
     Example: heterformer dataset dblp downloads/ dblp.net
+
+    Example: heterformer dataset debian debian.net
 
     Args:
         build: Which data.
@@ -202,20 +231,23 @@ def embed(
     options: Annotated[EmbedOptions, arg(name="")],
     network: Path | None = None,
     since: Path | None = None,
+    device: Literal["auto", "cpu"] = "auto",
 ) -> None:
     """Write a vector for every node, keyed by your own ids. After an interruption the same command goes on.
 
     Args:
         run: A folder that 'heterformer train' wrote.
-        out: The Parquet file to write (id, type, vector), or a folder for NumPy arrays with lists of ids.
+        out: NAME.parquet for a table (id, type, vector), or a folder's name, without an ending, for NumPy
+            arrays with lists of ids.
         options: Which vectors to make.
         network: Another network of the same types, with nodes that training did not see.
         since: An earlier output: only nodes whose text or sampled neighbours changed are computed again.
+        device: Where to compute: a GPU if there is one, or the CPU.
     """
     _quiet_transformers()
     from heterformer.embedding.embed import embed_run
 
-    vectors = embed_run(run, out, options, network=network, since=since)
+    vectors = embed_run(run, out, options, network=network, since=since, device=device)
     console.print(Text(f"Wrote vectors of {', '.join(vectors.types)} nodes to {out}."), soft_wrap=True)
 
 
@@ -226,7 +258,8 @@ def search(run: RunFolder, options: Annotated[SearchOptions, arg(name="")], quer
 
         heterformer search RUN "personalised news" --author "Jane Doe" --venue ACL
 
-    The first search of a run makes vectors of all nodes and keeps them in RUN/search.
+    The first search makes vectors of all nodes and keeps them in RUN/search, those of a --network that has
+    grown since training too: its new nodes are found and can be asked with like all others.
 
     Args:
         run: A folder that 'heterformer train' wrote.
@@ -385,6 +418,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "plot": plot,
     "map": map_nodes,
     "split": split,
+    "export": export,
     "synth": synth,
     "dataset": dataset,
 }

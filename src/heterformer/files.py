@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import tempfile
@@ -12,13 +13,19 @@ from pathlib import Path
 from safetensors import SafetensorError
 
 from heterformer.errors import InputError
+from heterformer.progress import say
+
+
+def check_new(out: Path) -> None:
+    """Refuse a name that is taken, before any work is done."""
+    if out.exists():
+        raise InputError(f"{out}: exists already; remove it or choose another name.")
 
 
 @contextmanager
 def new_folder(out: Path) -> Iterator[Path]:
     """A temporary folder beside ``out`` that takes its name on success and vanishes on any failure."""
-    if out.exists():
-        raise InputError(f"{out}: exists already; remove it or choose another name.")
+    check_new(out)
     made = [p for p in (out.parent, *out.parent.parents) if not p.exists()]  # innermost first
     folder = None
     try:
@@ -59,6 +66,44 @@ def reading(path: Path) -> Iterator[None]:
     except (OSError, ValueError, TypeError, KeyError, EOFError, RuntimeError, SafetensorError) as error:
         reason = " ".join(str(error).split())[:200]
         raise InputError(f"{path}: cannot be read or is damaged ({reason}).") from None
+
+
+@contextmanager
+def alone(path: Path, *, waiting: str = "", busy: str = "") -> Iterator[None]:
+    """Work on ``path`` while no other process does: wait for it, or refuse with the sentence ``busy``.
+
+    The lock is the process's: whatever ends it, the lock is gone. Its file beside ``path`` goes as well.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = path.with_name(f".{path.name}.lock")
+    while True:
+        with lock.open("a") as file:
+            _take(file.fileno(), waiting, busy)
+            if not _is_open_as(file.fileno(), lock):  # deleted meanwhile: whoever comes next has another file
+                continue
+            try:
+                yield
+            finally:
+                lock.unlink(missing_ok=True)
+            return
+
+
+def _take(number: int, waiting: str, busy: str) -> None:
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        if busy:
+            raise InputError(busy) from None
+        if waiting:
+            say(waiting)
+        fcntl.flock(number, fcntl.LOCK_EX)
+
+
+def _is_open_as(number: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(number), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def _open_to_others(path: Path) -> None:

@@ -30,7 +30,7 @@ def test_it_shows_what_was_read_and_the_papers_counts(
     assert [cell.strip() for cell in paper.strip("│").split("│")] == ["paper", "4", "3,597,191", "0.0%"]
     cites = next(line for line in shown.splitlines() if "36,787,329" in line)
     assert [cell.strip() for cell in cites.strip("│").split("│")][:2] == ["cites", "5"]
-    assert shown.endswith(f"Next: heterformer train {tmp_path / 'net'} RUN\n")
+    assert shown.endswith(f"Next: heterformer train {tmp_path / 'net'} RUN --preset paper\n")
     assert Network.open(tmp_path / "net").ids("paper") == ["1", "2", "4", "6"]
 
 
@@ -39,7 +39,8 @@ def test_the_next_command_names_the_fixed_pairs(tmp_path: Path, capsys: pytest.C
     out = tmp_path / "net"
     layout = ["--text-neighbors", "2", "--textless", *LAYOUT]
     main(["dataset", "authors-tsv", str(tmp_path), str(out), *layout])
-    assert capsys.readouterr().out.endswith(f"heterformer train {out} RUN --split.file {out}/split.parquet\n")
+    following = f"heterformer train {out} RUN --preset paper --split.file {out}/split.parquet\n"
+    assert capsys.readouterr().out.endswith(following)
 
 
 def test_help_names_every_data_set(capsys: pytest.CaptureFixture[str]) -> None:

@@ -165,7 +165,7 @@ MISTAKES = [
     ),
     (nothing, "dblp.v12.json: not a single record could be used."),
     (of_other_kind, 'record 1, id: found "53e9ab9eb7602d970354a97e", expected a whole number.'),
-    (outside, "dblp.v12.json: the table has no rows."),
+    (outside, "dblp.v12.json: none of the 1 records can be used (1 year not 1990 to 2020)."),
 ]
 
 

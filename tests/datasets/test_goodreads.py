@@ -107,7 +107,12 @@ def test_what_was_left_out_is_counted(tmp_path: Path) -> None:
             "book_id met before": (1, ["11"]),
             "no similar book": (2, ["12", "14"]),
         },
+        "books on shelves": {
+            "shelf about the reading": (3, ["read-2016", "my-reads", "ab"]),
+            "shelf of too few or too many books": (4, ["hubs", "to-read"]),
+        },
     }
+    assert (found.raw["books on shelves"].read, found.raw["books on shelves"].kept) == (13, 6)
     assert (found.raw["goodreads_books.json.gz"].read, found.raw["goodreads_books.json.gz"].kept) == (8, 4)
     unknown = found.network.report.relations["similar"].dropped["unknown book"]
     assert (unknown.count, unknown.examples) == (2, ["10 -> 12", "10 -> 99"])
@@ -137,6 +142,13 @@ def test_no_shelf_left_is_one_sentence(tmp_path: Path) -> None:
         InputError, match="--min-shelf-degree is 5, --max-shelf-degree 4, expected at least 1"
     ):
         GoodreadsOptions(5, 4)
+
+
+def test_no_book_left_is_told_as_that(tmp_path: Path) -> None:
+    write_lines(tmp_path / "goodreads_books.json.gz", [{**book, "similar_books": []} for book in BOOKS[:3]])
+    write_lines(tmp_path / "goodreads_book_genres_initial.json.gz", GENRES)
+    with pytest.raises(InputError, match=r"none of the 3 records can be used \(3 no similar book\)"):
+        build_goodreads(tmp_path, tmp_path / "net", GoodreadsOptions(1, 10))
 
 
 def test_the_papers_settings_are_the_networks_defaults(tmp_path: Path) -> None:

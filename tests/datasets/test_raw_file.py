@@ -41,9 +41,30 @@ def test_all_missing_files_are_told_at_once(tmp_path: Path) -> None:
     folder = tmp_path / "nowhere"
     with pytest.raises(InputError) as caught:
         found_in(folder, [BOOKS, GENRES])
-    found = "no such folder, expected one with books.json.gz and genres.json.gz"
+    found = "no such folder, expected a folder with books.json.gz and genres.json.gz"
     places = "published at https://example.org/books and https://example.org/genres"
-    assert str(caught.value) == f"{folder}: {found}; {places}, to be put into {folder}."
+    assert str(caught.value) == f"{folder}: {found}; {places}."
+
+
+def test_a_file_in_the_place_of_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "books.json.gz").touch()
+    with pytest.raises(InputError, match=r"books\.json\.gz: is a file, expected a folder with"):
+        found_in(tmp_path / "books.json.gz", [BOOKS, GENRES])
+
+
+@pytest.mark.parametrize(
+    ("head", "found"),
+    [
+        (b"7z\xbc\xaf\x27\x1c", "a 7z archive, unpack it first"),
+        (gzip.compress(b"{}"), "a gzip file, expected a name that ends in .gz"),
+        ('{"a": 1}'.encode("utf-16"), "UTF-16, expected UTF-8"),
+    ],
+)
+def test_a_file_that_is_still_packed_is_told_as_that(head: bytes, found: str, tmp_path: Path) -> None:
+    path = tmp_path / "books.json"
+    path.write_bytes(head)
+    with pytest.raises(InputError, match=found), opened(path):
+        pass
 
 
 @pytest.mark.parametrize("name", ["a.json", "a.json.gz"])

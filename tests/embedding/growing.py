@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import polars as pl
 
+from heterformer.models.registry import MODELS, ModelName
 from heterformer.network.frames import temporary_folder
 from heterformer.network.store import Network
-from tests.learning import tiny_network
+from heterformer.training.loop import train
+from heterformer.training.run import Run
+from tests.learning import tiny_network, tiny_options, tiny_reader
 
 SPEC: dict[str, Any] = {
     "name": "growing",
@@ -66,6 +70,22 @@ class State:
 
     def with_title(self, paper: str, title: str) -> State:
         return replace(self, titles=self.titles | {paper: title})
+
+
+@cache
+def first_run(model: ModelName) -> Run:
+    """A model trained on the first state; whoever changes the run works on a copy."""
+    has_textless = "textless_dim" in MODELS[model].config_class.option_names()
+    options = tiny_options(tiny_reader(), model=model, textless_dim=8 if has_textless else 64, max_steps=2)
+    return train(first_state().built(), temporary_folder() / "run", options)
+
+
+def grown_state() -> State:
+    """Two new papers by a new author in a new venue."""
+    before = first_state()
+    papers = list(before.titles)
+    later = before.with_paper("new-1", "kernel methods", papers[:2], ["new author"], "new venue")
+    return later.with_paper("new-2", "graph kernels", papers[3:4], ["new author"], "new venue")
 
 
 def first_state() -> State:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-import random
 import shutil
-import signal
-import time
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +26,14 @@ from heterformer.embedding.embed import Embedding, embed, embed_run, embed_to
 from heterformer.embedding.options import EmbedOptions
 from heterformer.embedding.vectors import Vectors
 from heterformer.errors import InputError
+from heterformer.files import alone
 from heterformer.models import Heterformer, inference
 from heterformer.network.frames import temporary_folder
 from heterformer.network.store import Network
 from heterformer.network.tokens import open_tokens
 from heterformer.training.loop import train
 from heterformer.training.run import Run
-from tests.learning import WORDS, start_process, tiny_model, tiny_network, tiny_options, tiny_reader
+from tests.learning import WORDS, tiny_model, tiny_network, tiny_options, tiny_reader
 from tests.models.test_inference import backbone
 from tests.networks import Facts, few, networks, tokenizer
 from tests.reference import reference_vectors
@@ -209,6 +207,10 @@ def test_something_else_in_the_place_of_the_output(run: Run, tmp_path: Path) -> 
         "full": "exists and holds something else",
         "out.parquet": "is a folder, expected a file's name",
         "vectors.csv": ".csv is not written",
+        "vectors.csv.gz": "one without an ending for a folder of NumPy arrays; .gz is not written",
+        "vectors.h5": ".h5 is not written",
+        "vectors.npy": ".npy is not written",
+        "vectors.parquets": ".parquets is not written",
     }
     for name, message in messages.items():
         with pytest.raises(InputError, match=message):
@@ -228,6 +230,38 @@ def test_work_without_a_manifest_is_nobodys(
     (tmp_path / ".out.work" / "manifest.json").unlink()
     found = embed_run(run.path, out, EmbedOptions(seed=0)).matrix("paper")
     np.testing.assert_array_equal(found, embed(run.model(), tiny_network())["paper"])
+
+
+def test_a_name_in_capitals_and_a_version_in_a_name(run: Run, tmp_path: Path) -> None:
+    embed_run(run.path, tmp_path / "out.PARQUET", EmbedOptions(types=("venue",)))
+    assert len(pl.read_parquet(tmp_path / "out.PARQUET")) == 10
+    assert embed_run(run.path, tmp_path / "aan-1.2", EmbedOptions(types=("venue",))).path.is_dir()
+
+
+def test_no_two_processes_write_one_output(run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "out.parquet"
+    with alone(out), pytest.raises(InputError) as caught:
+        embed_run(run.path, out)
+    assert str(caught.value) == f"{out}: another process is writing it; wait until it is done."
+    assert list(tmp_path.iterdir()) == []
+    embed_run(run.path, out, EmbedOptions(types=("venue",)))
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_h0_in_python_too(run: Run) -> None:
+    found = embed(run.model(), tiny_network(), EmbedOptions(h0=True))
+    assert list(found) == ["paper", "author", "author.h0", "venue", "venue.h0"]
+    for t in ("author", "venue"):
+        table, projection = run.model().textless.parameters_of(t)
+        np.testing.assert_array_equal(found[f"{t}.h0"], table.detach().numpy())
+        np.testing.assert_allclose(found[t], found[f"{t}.h0"] @ projection.detach().numpy().T, atol=1e-5)
+
+
+def test_h0_of_a_model_or_a_choice_that_has_none() -> None:
+    with pytest.raises(InputError, match="nodes without text, of which this Heterformer has none"):
+        embed(tiny_model(virtual_tokens="none"), tiny_network(), EmbedOptions(h0=True), tokenizer=reader())
+    with pytest.raises(InputError, match="nodes without text, and --types names no such type"):
+        embed(tiny_model(), tiny_network(), EmbedOptions(h0=True, types=("paper",)), tokenizer=reader())
 
 
 def test_a_type_named_twice_is_written_once(run: Run, tmp_path: Path) -> None:
@@ -267,56 +301,6 @@ def _umask() -> int:
 def test_a_model_without_a_tokenizer() -> None:
     with pytest.raises(InputError, match="give embed a tokenizer="):
         embed(tiny_model(), tiny_network())
-
-
-# --- Kills -----------------------------------------------------------------------------------------------
-
-
-def _embed_slowly(run: str, out: str) -> None:
-    """As ``embed_run``, in small parts and with a pause in each, so that kills find it at work."""
-    row_file.PART = 16
-    write = row_file.RowFile.write
-
-    def slow(self: row_file.RowFile, *arguments: Any) -> None:
-        time.sleep(0.01)
-        write(self, *arguments)
-
-    row_file.RowFile.write = slow  # type: ignore[method-assign]
-    embed_run(run, out)
-
-
-def test_ten_kills_at_random_moments_change_nothing(run: Run, tmp_path: Path) -> None:
-    _embed_in_parts(run, tmp_path / "whole.parquet")
-    out, rng, killed = tmp_path / "killed.parquet", random.Random(0), 0
-    work = tmp_path / ".killed.parquet.work"
-    while killed < 10:
-        process = start_process(tmp_path / "log", _embed_slowly, str(run.path), str(out))
-        before = _parts_done(work)
-        while process.is_alive() and _parts_done(work) == before:
-            time.sleep(0.002)
-        time.sleep(rng.random() * 0.02)
-        assert process.pid is not None
-        os.kill(process.pid, signal.SIGKILL)
-        process.join()
-        killed += 1
-        assert not out.exists()
-        assert _parts_done(work) > before  # every attempt gets further
-    assert _parts_done(work) < 26  # the last kill, too, found it at work
-    _embed_in_parts(run, out)
-    assert out.read_bytes() == (tmp_path / "whole.parquet").read_bytes()
-    assert not work.exists()
-
-
-def _embed_in_parts(run: Run, out: Path) -> None:
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(row_file, "PART", 16)
-        embed_run(run.path, out)
-
-
-def _parts_done(work: Path) -> int:
-    """13 parts of states and 13 of vectors, once all is done."""
-    done = [path.read_bytes().count(b"\n") for path in work.glob("*.done")]
-    return sum(done)
 
 
 def test_memory_holds_no_network(run: Run) -> None:

@@ -12,16 +12,17 @@ import torch
 from transformers import AutoTokenizer
 
 from heterformer.batches.visible import VisibleNetwork
+from heterformer.embedding import row_file, unseen
 from heterformer.embedding.embed import embed
 from heterformer.embedding.options import EmbedOptions
 from heterformer.embedding.unseen import (
     FoldedIn,
     _texts_of,
     fold_in,
+    folded_rows,
     for_network,
     known_rows,
     length_factor,
-    lengthened,
 )
 from heterformer.errors import InputError
 from heterformer.models.inference import plm_vectors
@@ -224,7 +225,7 @@ def test_an_own_text_is_no_negative(run: Run, network: Network) -> None:
     assert int((scores > scores[7]).sum()) < 60
 
 
-def test_a_folded_in_node_lies_as_far_out_as_known_ones(run: Run, network: Network) -> None:
+def test_a_folded_in_node_lies_as_far_out_as_known_ones(run: Run, network: Network, tmp_path: Path) -> None:
     """Known nodes folded in as if they were new come closer to what training learnt if stretched."""
     model, tokens, known = run.model(), open_run(run.path).batcher.tokens, KnownNodes.open(run.path)
     assert known is not None
@@ -235,7 +236,8 @@ def test_a_folded_in_node_lies_as_far_out_as_known_ones(run: Run, network: Netwo
     plain = fold_in(model, "author", every, tokens, known)
     factor = float(length_factor(model, "author", every, learned, tokens, known))
     far = every._replace(factor=factor)
-    stretched = torch.from_numpy(lengthened(model, "author", far, tokens, known))
+    rows = folded_rows(model, "author", far, tokens, known, tmp_path)
+    stretched = torch.from_numpy(rows.read(slice(None)))
     assert factor > 1
     assert (stretched - learned).norm() < (plain - learned).norm()
 
@@ -268,3 +270,31 @@ def test_a_network_in_which_no_known_node_of_a_type_is_left(run: Run, before: St
     vectors = embed(run.model(), later)
     assert np.isfinite(vectors["venue"]).all()
     assert vectors["venue"].any(1).all()
+
+
+def test_folding_in_goes_part_by_part(
+    run: Run, network: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some of it at a time gives what all at once gives, and what is done is not done again."""
+    model, tokens, known = run.model(), open_run(run.path).batcher.tokens, KnownNodes.open(run.path)
+    assert known is not None
+    every = _texts_of(text_edges(VisibleNetwork.whole(network), tokens, "author"), np.arange(50))
+    expected = fold_in(model, "author", every, tokens, known)
+    monkeypatch.setattr(row_file, "PART", 16)
+    fitted, calls = unseen._fitted, 0
+
+    def stopped(*arguments: torch.Tensor) -> torch.Tensor:
+        nonlocal calls
+        calls += 1
+        if calls == 3:
+            raise KeyboardInterrupt
+        return fitted(*arguments)
+
+    monkeypatch.setattr(unseen, "_fitted", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        folded_rows(model, "author", every, tokens, known, tmp_path)
+    found = folded_rows(model, "author", every, tokens, known, tmp_path).read(slice(None))
+    assert calls == 3 + 2  # of four parts, two were done before
+    np.testing.assert_allclose(found, expected.numpy(), rtol=1e-3, atol=1e-3)
+    monkeypatch.setattr(unseen, "Folding", None)
+    folded_rows(model, "author", every, tokens, known, tmp_path)  # everything is there

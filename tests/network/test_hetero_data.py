@@ -100,3 +100,54 @@ def test_an_edge_index_beyond_the_nodes() -> None:
     data["paper", "cites", "paper"].edge_index = torch.tensor([[0], [3]])
     with pytest.raises(InputError, match=r"names paper node 3, expected 0 to 2\.$"):
         Network.from_hetero_data(data, {"paper": ["a", "b", "c"]})
+
+
+def films() -> Any:
+    """Both directions of a relation under one name, as many data sets have them."""
+    data = HeteroData()
+    data["film"].num_nodes, data["actor"].num_nodes = 4, 2
+    data["film", "to", "actor"].edge_index = torch.tensor([[0, 1, 2, 3], [0, 0, 1, 1]])
+    data["actor", "to", "film"].edge_index = torch.tensor([[1, 0, 1, 0], [3, 0, 2, 1]])  # in another order
+    data["film", "like", "film"].edge_index = torch.tensor([[0, 1, 2], [1, 2, 3]])
+    return data
+
+
+def test_of_both_directions_under_one_name_one_is_kept() -> None:
+    network = Network.from_hetero_data(films(), {"film": list("abcd")})
+    assert [r.name for r in network.schema.relations] == ["to", "like"]
+    assert edges_of(network, "to") == [("0", "0"), ("1", "0"), ("2", "1"), ("3", "1")]
+
+
+def test_relations_that_are_not_each_others_reverse_are_both_kept() -> None:
+    data = films()
+    data["actor", "to", "film"].edge_index = torch.tensor([[0], [3]])
+    network = Network.from_hetero_data(data, {"film": list("abcd")})
+    assert [r.name for r in network.schema.relations] == ["film-to-actor", "actor-to-film", "like"]
+    assert edges_of(network, "actor-to-film") == [("0", "3")]
+
+
+def test_a_symmetric_relation_within_a_type_is_kept() -> None:
+    data = films()
+    data["film", "like", "film"].edge_index = torch.tensor([[0, 1], [1, 0]])
+    assert edges_of(Network.from_hetero_data(data, {"film": list("abcd")}), "like") == [
+        ("0", "1"),
+        ("1", "0"),
+    ]
+
+
+def test_an_edge_index_of_another_shape() -> None:
+    data = films()
+    data["film", "like", "film"].edge_index = torch.tensor([[0], [1], [2]])
+    with pytest.raises(
+        InputError, match=r"\('film', 'like', 'film'\) has an 'edge_index' of the shape \(3, 1\)"
+    ):
+        Network.from_hetero_data(data, {"film": list("abcd")})
+
+
+def test_texts_tell_how_many_nodes_there_are() -> None:
+    data = films()
+    del data["film"]["num_nodes"]
+    assert len(Network.from_hetero_data(data, {"film": list("abcd")}).ids("film")) == 4
+    del data["actor"]["num_nodes"]
+    with pytest.raises(InputError, match="does not say how many 'actor' nodes it has: set num_nodes"):
+        Network.from_hetero_data(data, {"film": list("abcd")})

@@ -71,7 +71,7 @@ def test_the_command_maps_a_run_by_the_vectors_that_searching_keeps(
     assert len(ids_in(html)) == 60
     assert ids_in(html) < set(tiny_network().ids("paper"))
     assert (run / "search" / "vectors" / "paper.npy").is_file()
-    monkeypatch.setattr(search_store, "embed_run", None)  # they are there already
+    monkeypatch.setattr(search_store, "embed_to", None)  # they are there already
     classes = [key["name"] for key in data_of(html)["legend"]][:2]
     main(["map", str(run), "--max-nodes", "30", "--classes", *classes])
     data = data_of(html)
@@ -100,7 +100,7 @@ def test_the_command_takes_vectors_from_a_file(
 def test_mistakes_are_told_before_vectors_are_made(
     run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(search_store, "embed_run", None)
+    monkeypatch.setattr(search_store, "embed_to", None)
     known = "the node types are 'paper', 'author', 'venue'"
     assert failed(capsys, run, "--types", "poem") == f"--types names 'poem', {known}."
     assert "--classes names 'poetry', of paper nodes the labels are " in failed(

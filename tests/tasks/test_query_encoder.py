@@ -15,19 +15,21 @@ from heterformer.models.inference import center_vectors
 from heterformer.network.lookup import Node
 from heterformer.network.schema import EdgeType, NodeType, Relation, Schema
 from heterformer.tasks.query_encoder import QueryEncoder, edge_type_to
+from heterformer.tasks.search import Searcher
+from heterformer.training.run import Run
 from tests.learning import tiny_network
 from tests.tasks.searching import tiny_run
 
 
 @cache
 def encoder() -> QueryEncoder:
-    return QueryEncoder(tiny_run())
+    return Searcher(tiny_run()).encoder
 
 
 def vector_of(row: int, fan_out: dict[NodeType, int]) -> NDArray[np.float32]:
     """A paper's own vector, with so many neighbours of each type."""
     batcher = Batcher(VisibleNetwork.whole(tiny_network()), encoder().tokens, fan_out)
-    return center_vectors(encoder().model, batcher, "paper", np.array([row]), np.uint64(0))[0].numpy()
+    return center_vectors(Run(tiny_run()).model(), batcher, "paper", np.array([row]), np.uint64(0))[0].numpy()
 
 
 def around(row: int) -> list[Node]:

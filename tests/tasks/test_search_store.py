@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 import pytest
 from safetensors.torch import load_file, save_file
 
-from heterformer.embedding.embed import embed_run
+from heterformer.embedding.embed import embed_run, embed_to
 from heterformer.embedding.vectors import Vectors
 from heterformer.errors import InputError
 from heterformer.tasks import search_store
@@ -38,15 +39,15 @@ class Embedding:
     def __init__(self) -> None:
         self.calls = 0
 
-    def __call__(self, *arguments: Any) -> Vectors:
+    def __call__(self, *arguments: Any, **more: Any) -> Vectors:
         self.calls += 1
-        return embed_run(*arguments)
+        return embed_to(*arguments, **more)
 
 
 @pytest.fixture
 def embedding(monkeypatch: pytest.MonkeyPatch) -> Embedding:
     counting = Embedding()
-    monkeypatch.setattr(search_store, "embed_run", counting)
+    monkeypatch.setattr(search_store, "embed_to", counting)
     return counting
 
 
@@ -67,6 +68,17 @@ def test_vectors_are_made_once(run: Run, embedding: Embedding, capsys: pytest.Ca
         assert np.array_equal(first.matrix(node_type), again.matrix(node_type))
         assert len(first.matrix(node_type)) == tiny_network().schema.counts[node_type]
     assert capsys.readouterr() == ("", "")
+
+
+def test_of_two_first_searches_one_makes_them_and_one_waits(
+    run: Run, embedding: Embedding, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        stores = list(pool.map(opened, [run, run]))
+    assert embedding.calls == 1
+    assert np.array_equal(stores[0].matrix("paper"), stores[1].matrix("paper"))
+    said = capsys.readouterr().err
+    assert said == f"{run.path}: another process makes its search vectors; waiting for it.\n"
 
 
 def test_they_are_made_again_when_the_weights_have_changed(
@@ -90,7 +102,7 @@ def test_a_stop_in_between_leaves_nothing_that_seems_up_to_date(
     weights = (run.best / "model.safetensors").read_bytes()
     train_further(run)
     with monkeypatch.context() as patched:
-        patched.setattr(search_store, "embed_run", stopped_after_embedding)
+        patched.setattr(search_store, "embed_to", stopped_after_embedding)
         with pytest.raises(KeyboardInterrupt):
             opened(run)
     (run.best / "model.safetensors").write_bytes(weights)  # the old digest would fit again
@@ -98,8 +110,8 @@ def test_a_stop_in_between_leaves_nothing_that_seems_up_to_date(
     assert embedding.calls == 2
 
 
-def stopped_after_embedding(*arguments: Any) -> Vectors:
-    vectors = embed_run(*arguments)
+def stopped_after_embedding(*arguments: Any, **more: Any) -> Vectors:
+    vectors = embed_to(*arguments, **more)
     np.save(vectors.path / "paper.npy", np.zeros((200, 16)))
     raise KeyboardInterrupt
 
@@ -109,7 +121,7 @@ def test_a_run_without_a_model(run: Run) -> None:
     shutil.rmtree(run.last)
     with pytest.raises(InputError) as caught:
         opened(run)
-    assert str(caught.value) == f"{run.path}: has no model yet; run 'heterformer train' again."
+    assert str(caught.value) == f"{run.path}: has no checkpoint yet; run 'heterformer train' again."
 
 
 def test_other_vectors(run: Run, embedding: Embedding, tmp_path: Path) -> None:
@@ -140,7 +152,7 @@ def test_vectors_of_other_nodes(run: Run, tmp_path: Path) -> None:
         store.matrix("paper")
     assert str(caught.value) == (
         f"{vectors.path}: its paper nodes are not those of {tiny_network().path}, in that order; "
-        f"embed the run's own network."
+        f"give the network that they were made of by --network, or embed this one."
     )
 
 

@@ -17,6 +17,7 @@ from tyro.conf import Positional, arg
 from heterformer.datasets.raw_build import DatasetBuild, RawTables, build_from_raw, filled, textless
 from heterformer.datasets.raw_file import RawFile, found_in
 from heterformer.errors import InputError
+from heterformer.network.report import EXAMPLES, Tally
 
 PAGE = "https://sites.google.com/eng.ucsd.edu/ucsdbookgraph/home"
 BOOKS, GENRES = (
@@ -126,6 +127,7 @@ def build_goodreads(
 def _fill(tables: RawTables, books: Path, genres: Path, options: GoodreadsOptions) -> None:
     labels = _labels(tables, genres)
     similar = pl.col("similar_books").list.len() > 0
+    tally = tables.tallies.setdefault("books on shelves", Tally())
     for frame in tables.records(books, BOOK_RECORD, "book_id", set()):
         kept = tables.kept(books, frame, similar, "no similar book", "book_id").join(
             labels, on="book_id", how="left", maintain_order="left"
@@ -134,17 +136,31 @@ def _fill(tables: RawTables, books: Path, genres: Path, options: GoodreadsOption
         tables.write("books", kept.select(*text, *map(filled, ("publisher", "language_code", "format"))))
         tables.write("similar", _pairs(kept, "other", "similar_books"))
         tables.write("written_by", _pairs(kept, "author", "authors", "author_id"))
-        tables.write(
-            "shelves",
-            _pairs(kept, "shelf", "popular_shelves", "name").filter(_is_topic()).unique(maintain_order=True),
-        )
+        filed = _pairs(kept, "shelf", "popular_shelves", "name").unique(maintain_order=True)
+        tables.write("shelves", _topics(filed, tally))
+    tables.check_kept(books.name)
     degrees = tables.scan("shelves").group_by("shelf").len()
     between = pl.col("len").is_between(options.min_shelf_degree, options.max_shelf_degree)
-    shelves = degrees.filter(between).collect(engine="streaming")["shelf"]
+    counted = degrees.with_columns(kept=between).collect(engine="streaming")
+    shelves, others = counted.filter("kept")["shelf"], counted.filter(~pl.col("kept"))
+    tally.drop(
+        "shelf of too few or too many books", int(others["len"].sum()), others["shelf"].sort().head(EXAMPLES)
+    )
+    tally.kept -= int(others["len"].sum())
     if shelves.is_empty():
         found = f"no shelf has {options.min_shelf_degree:,} to {options.max_shelf_degree:,} books"
         raise InputError(f"{books}: {found}; for a part of Goodreads give a smaller --min-shelf-degree.")
     tables.derive("shelved", tables.scan("shelves").filter(pl.col("shelf").is_in(shelves.implode())))
+
+
+def _topics(rows: pl.DataFrame, tally: Tally) -> pl.DataFrame:
+    """Rows of shelves that are about books; the others are counted."""
+    about = rows.with_columns(topic=_is_topic())
+    others = about.filter(~pl.col("topic"))
+    tally.read += len(rows)
+    tally.kept += len(rows) - len(others)
+    tally.drop("shelf about the reading", len(others), others["shelf"].head(EXAMPLES))
+    return about.filter("topic").drop("topic")
 
 
 def _labels(tables: RawTables, genres: Path) -> pl.DataFrame:

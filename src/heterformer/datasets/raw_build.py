@@ -41,7 +41,8 @@ class RawTables:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.tallies: dict[str, Tally] = {}
+        self.tallies: dict[str, Tally] = {}  # by file, and by what is counted besides records
+        self.files: dict[str, Path] = {}
         self._writers: dict[str, pq.ParquetWriter] = {}
 
     def __enter__(self) -> RawTables:
@@ -53,7 +54,17 @@ class RawTables:
             writer.close()
 
     def tally(self, file: Path) -> Tally:
+        self.files[file.name] = file
         return self.tallies.setdefault(file.name, Tally())
+
+    def check_kept(self, *names: str) -> None:
+        """If no record of these files (of all, if none is named) is left, say why."""
+        tallies = [self.tallies[name] for name in names or self.files]
+        read = sum(tally.read for tally in tallies)
+        if read and not any(tally.kept for tally in tallies):
+            why = ", ".join(f"{d.count:,} {reason}" for t in tallies for reason, d in t.dropped.items())
+            where = ", ".join(str(self.files[name]) for name in names or self.files)
+            raise InputError(f"{where}: none of the {read:,} records can be used ({why}).")
 
     def records(self, file: Path, schema: pa.Schema, key: str, seen: set[Any]) -> Iterator[pl.DataFrame]:
         """The records of a file in chunks, each with a ``key`` that no earlier one had; others are counted.
@@ -91,7 +102,7 @@ class RawTables:
     def scan(self, name: str) -> pl.LazyFrame:
         """A table whose rows are all there: nothing can be written to it any more."""
         if name not in self._writers:
-            raise InputError(f"{', '.join(self.tallies)}: not a single record could be used.")
+            raise InputError(f"{', '.join(self.files)}: not a single record could be used.")
         self._writers[name].close()
         return pl.scan_parquet(self._path(name), glob=False)
 
@@ -103,7 +114,7 @@ class RawTables:
     def table(self, name: str) -> Table:
         """A finished table for ``build_network``; what is wrong with it is said of the raw files."""
         table = ParquetTable(self._path(name))
-        table.where = ", ".join(self.tallies)
+        table.where = ", ".join(self.files)
         return table
 
     def _path(self, name: str) -> Path:
@@ -126,6 +137,7 @@ def build_from_raw(
     with new_folder(out) as folder:
         with RawTables(folder / "tables") as tables:
             fill(tables)
+            tables.check_kept()
         built = build_network(
             parsed,
             folder / "network",

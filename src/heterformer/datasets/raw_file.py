@@ -16,6 +16,15 @@ from heterformer.progress import progress_bar
 
 MEGABYTE = 1e6
 BUFFER = 1 << 20  # bytes read from the disk at a time
+NOT_PLAIN = {
+    b"7z\xbc\xaf": "a 7z archive, unpack it first",
+    b"PK\x03\x04": "a zip archive, unpack it first",
+    b"\xfd7zXZ": "an xz file, unpack it first",
+    b"BZh": "a bzip2 file, unpack it first",
+    b"\x1f\x8b": "a gzip file, expected a name that ends in .gz",
+    b"\xff\xfe": "UTF-16, expected UTF-8",
+    b"\xfe\xff": "UTF-16, expected UTF-8",
+}
 
 
 @dataclass(frozen=True)
@@ -38,12 +47,22 @@ def found_in(folder: Path, files: Sequence[RawFile]) -> list[Path]:
     if missing:
         names = " and ".join(file.name for file in missing)
         places = " and ".join(dict.fromkeys(file.published for file in missing))
-        found = f"there is no {names}" if folder.is_dir() else f"no such folder, expected one with {names}"
+        found = f"there is no {names}"
+        if not folder.is_dir():
+            what = "is a file" if folder.exists() else "no such folder"
+            raise InputError(f"{folder}: {what}, expected a folder with {names}; published at {places}.")
         raise InputError(f"{folder}: {found}; published at {places}, to be put into {folder}.")
     return [path for path in paths if path is not None]
 
 
 Tell = Callable[[], None]  # moves the progress bar to where the file is being read
+
+
+def _check_plain(path: Path, head: bytes) -> None:
+    """A file that is still packed, or in another encoding, should not pass for broken text."""
+    for magic, what in NOT_PLAIN.items():
+        if head.startswith(magic):
+            raise InputError(f"{path}: found {what}.")
 
 
 @contextmanager
@@ -67,6 +86,9 @@ def opened(path: Path) -> Iterator[tuple[BinaryIO, Tell]]:
                 done = now
 
             packed = path.suffix.lower() == ".gz"
+            if not packed:
+                _check_plain(path, raw.read(8))
+                raw.seek(0)
             # Buffered, because gzip's own 'readline' asks for a few bytes at a time.
             yield io.BufferedReader(gzip.GzipFile(fileobj=raw), BUFFER) if packed else raw, tell
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:

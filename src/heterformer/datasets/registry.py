@@ -3,12 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+from tyro.conf import Positional, arg
 
 from heterformer.datasets.authors_tsv import build_authors_tsv
 from heterformer.datasets.dblp import build_dblp
+from heterformer.datasets.debian import DebianOptions, build_debian
 from heterformer.datasets.goodreads import build_goodreads
 from heterformer.datasets.raw_build import DatasetBuild
 from heterformer.datasets.twitter import build_twitter
+
+
+def debian(
+    out: Annotated[Path, Positional, arg(metavar="OUT")], options: Annotated[DebianOptions, arg(name="")]
+) -> DatasetBuild:
+    """Debian's or Ubuntu's packages from the lists that APT keeps on disk: which package needs which.
+
+    Args:
+        out: The network folder to write; it must not exist.
+        options: Where the lists are, and what is left out.
+    """
+    return DatasetBuild(build_debian(out, options))
+
 
 # The command's arguments and help are the function's own.
 DATASETS: dict[str, Callable[..., DatasetBuild]] = {
@@ -16,4 +34,5 @@ DATASETS: dict[str, Callable[..., DatasetBuild]] = {
     "goodreads": build_goodreads,
     "twitter": build_twitter,
     "authors-tsv": build_authors_tsv,
+    "debian": debian,
 }

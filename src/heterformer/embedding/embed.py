@@ -32,22 +32,23 @@ from heterformer.embedding.vectors import (
     Chunk,
     Layout,
     Vectors,
+    is_parquet,
     is_vectors_file,
     is_vectors_folder,
     write_vectors,
 )
 from heterformer.errors import InputError
-from heterformer.files import write_text
+from heterformer.files import alone, write_text
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.inference import center_batches, center_vectors, neighbor_numbers
 from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
 from heterformer.network.tokens import open_tokens
 from heterformer.progress import progress_bar, say
+from heterformer.training.device import Device, chosen_device
 from heterformer.training.run import Run
 
 MANIFEST = "manifest.json"
-OTHER_FORMATS = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".npy", ".npz", ".arrow", ".feather", ".pt")
 ANY_KEY = np.uint64(0)  # the stable sample does not depend on it
 
 
@@ -58,15 +59,22 @@ def embed(
     *,
     tokenizer: Any = None,
     visible: VisibleNetwork | None = None,
-) -> dict[NodeType, NDArray[Any]]:
+) -> dict[str, NDArray[Any]]:
     """Vectors of every node, ``{"paper": array, "author": array, ...}``, rows in network order.
 
+    With ``h0`` in the options, textless types' own embeddings are there as ``"author.h0"``.
     Nodes that the model has not met in training are folded in. ``visible`` can hide edges from it.
     """
     with tempfile.TemporaryDirectory(prefix="heterformer-") as folder:
         work = Embedding(model, visible or VisibleNetwork.whole(network), options, tokenizer)
         work.compute(Path(folder))
-        return {t: np.concatenate([c.vectors for c in work.chunks(t)]) for t in work.types}
+        found: dict[str, NDArray[Any]] = {}
+        for node_type in work.types:
+            chunks = list(work.chunks(node_type))
+            found[node_type] = np.concatenate([chunk.vectors for chunk in chunks])
+            if "h0" in chunks[0].extra:
+                found[f"{node_type}.h0"] = np.concatenate([chunk.extra["h0"] for chunk in chunks])
+        return found
 
 
 def embed_to(
@@ -85,18 +93,18 @@ def embed_to(
     out = Path(out)
     _check_place(out)
     work = Embedding(model, VisibleNetwork.whole(network), options, tokenizer, since)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    folder = out.with_name(f".{out.name}.work")
-    _settle(folder, work.manifest)
-    try:
-        work.compute(folder)
-        chunks = (chunk for t in work.types for chunk in work.chunks(t))
-        write_vectors(out, work.layout, chunks)
-    except KeyboardInterrupt:
-        say(f"{out}: not finished yet; the same command goes on.")
-        raise
-    _remove(folder)
-    return Vectors.open(out)
+    with alone(out, busy=f"{out}: another process is writing it; wait until it is done."):
+        folder = out.with_name(f".{out.name}.work")
+        _settle(folder, work.manifest)
+        try:
+            work.compute(folder)
+            chunks = (chunk for t in work.types for chunk in work.chunks(t))
+            write_vectors(out, work.layout, chunks)
+        except KeyboardInterrupt:
+            say(f"{out}: not finished yet; the same command goes on.")
+            raise
+        _remove(folder)
+        return Vectors.open(out)
 
 
 def _remove(folder: Path) -> None:
@@ -110,17 +118,19 @@ def _check_place(out: Path) -> None:
     """Never take the place of something else, and find out before hours of work."""
     if not out.name:
         raise InputError(f"{out}: expected the name of a file or folder to write.")
-    if out.suffix in OTHER_FORMATS:
-        raise InputError(
-            f"{out}: expected a name that ends in .parquet, or a folder's for NumPy arrays; "
-            f"{out.suffix} is not written."
-        )
-    if out.suffix == ".parquet":
+    if is_parquet(out):
         if out.is_dir():
             raise InputError(f"{out}: is a folder, expected a file's name.")
         if out.exists() and not is_vectors_file(out):
             raise InputError(f"{out}: exists and is not what 'heterformer embed' wrote; choose another name.")
         return
+    if (
+        out.suffix and not out.suffix[1:].isdigit()
+    ):  # a folder may well be named for a version, such as aan-1.2
+        raise InputError(
+            f"{out}: expected a name that ends in .parquet, or one without an ending for a folder of NumPy "
+            f"arrays; {out.suffix} is not written."
+        )
     if out.exists() and not (out.is_dir() and (is_vectors_folder(out) or not any(out.iterdir()))):
         raise InputError(f"{out}: exists and holds something else; choose another name.")
 
@@ -132,11 +142,13 @@ def embed_run(
     *,
     network: Path | None = None,
     since: Path | None = None,
+    device: Device = "auto",
 ) -> Vectors:
     """Write vectors of a run's network, or of another one of the same types, under the run's best model."""
     run = Run(path)
     opened = run.network() if network is None else Network.open(network)
-    return embed_to(out, run.model(), opened, options, since=since)
+    model = run.model().to(chosen_device(device))
+    return embed_to(out, model, opened, options, since=since)
 
 
 def _settle(folder: Path, manifest: dict[str, Any]) -> None:
@@ -170,6 +182,7 @@ class Embedding:
         # As in training, whatever another network would have by itself.
         self.tokens = open_tokens(self.network, tokenizer or _tokenizer_of(model), model.schema.max_tokens)
         self.types = self._types()
+        self._check_h0()
         self.batcher = Batcher(
             visible, self.tokens, self._fan_out(), StableSample(visible, self.options.seed)
         )
@@ -183,6 +196,14 @@ class Embedding:
             if node_type not in self.trained.embedded_types:
                 raise InputError(f"--types names {node_type!r}, of which this model has learnt nothing.")
         return tuple(dict.fromkeys(self.options.types or self.trained.embedded_types))
+
+    def _check_h0(self) -> None:
+        if not self.options.h0 or set(self.types) & set(self.schema.textless):
+            return
+        if set(self.trained.embedded_types) & set(self.schema.textless):
+            raise InputError("--h0 writes embeddings of nodes without text, and --types names no such type.")
+        named = type(self.trained).__name__
+        raise InputError(f"--h0 writes embeddings of nodes without text, of which this {named} has none.")
 
     def _fan_out(self) -> dict[NodeType, int]:
         cap = self.options.all_neighbors
@@ -207,13 +228,13 @@ class Embedding:
         options = asdict(replace(self.options, types=self.types))
         options["types"] = list(self.types)
         old = self.since.digest if self.since else None
-        work = {"part": row_file.PART, "since": old}
+        work = {"part": row_file.PART, "since": old, "device": self.trained.device.type}
         return self._settings | {"network": self.network.fingerprint, "options": options} | work
 
     @property
     def layout(self) -> Layout:
         extra = {}
-        if self.options.h0 and set(self.schema.textless) & set(self.types):
+        if self.options.h0:
             extra["h0"] = int(self.trained.config.textless_dim)
         counts = {t: self.schema.counts[t] for t in self.types}
         metadata = self._settings | {"name": self.network.name}
@@ -221,6 +242,8 @@ class Embedding:
 
     def compute(self, folder: Path) -> None:
         """Make the vectors of all text-rich nodes in ``folder``; what is there already is not made again."""
+        if self.since is not None:
+            self.since.folder = folder
         self.model, folded = meeting(self.trained, self.visible, self.tokens, folder)
         self.signatures = Signatures(self.model, self.tokens, folded)
         self.vectors = {t: self._row_file(folder, t) for t in self.types if t in self.schema.text_rich}

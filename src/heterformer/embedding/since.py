@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,7 @@ class Since:
                 words = {"model": "another model", "fan_out": "another number of neighbours"}
                 what = words.get(name, f"{name} {before}, not {now}")
                 raise InputError(f"--since {path}: was made with {what}; leave --since out.")
-        self._folder = tempfile.TemporaryDirectory(prefix="heterformer-")  # for what a table holds packed
+        self.folder = Path()  # for what a table holds packed; to be set before vectors are asked for
         self._known: dict[NodeType, tuple[Ints, Hashes, NDArray[Any]]] = {}
 
     @property
@@ -59,6 +58,6 @@ class Since:
         if node_type not in self._known:
             ids = pl.Series("id", self.old.ids(node_type), dtype=pl.String)
             place = known_rows(self.network.id_series(node_type), ids)
-            matrix = self.old.mapped_matrix(node_type, Path(self._folder.name))
+            matrix = self.old.mapped_matrix(node_type, self.folder)
             self._known[node_type] = (place, self.old.signatures(node_type), matrix)
         return self._known[node_type]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,10 +19,10 @@ from torch import Tensor
 
 from heterformer.batches.sampling import Ints
 from heterformer.batches.visible import VisibleNetwork
-from heterformer.embedding.row_file import kept_array
+from heterformer.embedding.row_file import RowFile, kept_array
 from heterformer.errors import InputError
 from heterformer.models.contract import NodeEncoder
-from heterformer.models.inference import plm_vectors
+from heterformer.models.inference import plm_vectors, some_plm_vectors
 from heterformer.models.textless import TextlessNodes
 from heterformer.network.hashes import Hashes, string_hashes
 from heterformer.network.schema import NodeType, Schema
@@ -32,7 +33,6 @@ from heterformer.training.known_nodes import KnownNodes
 from heterformer.training.warm_up import TextEdges, text_edges
 
 STEPS, RATE = 150, 0.1  # of Adam
-NODES = 4096  # folded in at a time
 SAMPLE = 256  # known nodes that tell how far out embeddings lie
 
 
@@ -99,10 +99,11 @@ def for_network(
             measure = partial(length_factor, model, node_type, sample, before, tokens, known)
             factor = float(kept_array(folder / f"{node_type}.factor.npy", measure))
             folded[node_type] = _texts_of(edges, new)._replace(factor=factor)
-            make = partial(lengthened, model, node_type, folded[node_type], tokens, known)
-            values = kept_array(folder / f"{node_type}.folded.npy", make)
-            with torch.no_grad():
-                table[torch.from_numpy(new)] = torch.from_numpy(values).to(table.device)
+            rows = folded_rows(model, node_type, folded[node_type], tokens, known, folder)
+            for start in range(0, len(new), rows.part):
+                part = slice(start, start + rows.part)
+                with torch.no_grad():
+                    table[torch.from_numpy(new[part])] = torch.from_numpy(rows.read(part)).to(table.device)
     return adapted, folded
 
 
@@ -169,14 +170,34 @@ def length_factor(
     return np.array(max(1.0, round(4 * factor) / 4))
 
 
-def lengthened(
-    model: NodeEncoder, node_type: NodeType, new: FoldedIn, tokens: PackedTokens, known: KnownNodes
-) -> NDArray[np.float32]:
-    """(n, 64): ``fold_in``, as far from the mean as training would have taken the nodes."""
-    mean, _ = _prior(model, node_type, known)
-    found = fold_in(model, node_type, new, tokens, known)
-    stretched: NDArray[np.float32] = (mean + new.factor * (found - mean)).numpy()
-    return stretched
+def folded_rows(
+    model: NodeEncoder,
+    node_type: NodeType,
+    new: FoldedIn,
+    tokens: PackedTokens,
+    known: KnownNodes,
+    folder: Path,
+) -> RowFile:
+    """(n, 64): ``fold_in``, as far from the mean as training would have taken the nodes; made in ``folder``.
+
+    Part by part, as all embedding: memory holds no more than a part, and a kill loses no more.
+    """
+    dim = len(_prior(model, node_type, known)[0])
+    rows = RowFile(folder / f"{node_type}.folded.bin", len(new.nodes), (dim,), np.float32)
+    if not (missing := list(rows.missing())):
+        return rows
+    folding = Folding(model, node_type, new, tokens, known)
+    seen = RowFile(folder / f"{node_type}.seen.bin", len(folding.numbers), (dim,), np.float32)
+    with progress_bar(f"reading texts of new {node_type} nodes", seen.count, "texts") as bar:
+        for start, stop in seen.missing():
+            seen.write(start, folding.seen(start, stop).numpy())
+            bar.advance(stop - start)
+    with progress_bar(f"folding new {node_type} nodes in", rows.count, "nodes") as bar:
+        for start, stop in missing:
+            found = folding.fitted(start, stop, lambda texts: torch.from_numpy(seen.read(texts)))
+            rows.write(start, (folding.mean + new.factor * (found - folding.mean)).numpy())
+            bar.advance(stop - start)
+    return rows
 
 
 def _prior(model: NodeEncoder, node_type: NodeType, known: KnownNodes) -> tuple[Tensor, Tensor]:
@@ -194,31 +215,48 @@ def _prior(model: NodeEncoder, node_type: NodeType, known: KnownNodes) -> tuple[
 def fold_in(
     model: NodeEncoder, node_type: NodeType, new: FoldedIn, tokens: PackedTokens, known: KnownNodes
 ) -> Tensor:
-    """(n, 64): embeddings of new nodes that say what the PLM says of their texts, all else being fixed.
+    """(n, 64): embeddings of some new nodes that say what the PLM says of their texts, all else being fixed.
 
     The objective of the warm-up (Eq. 10), node by node: each of a node's texts against the same texts of
     the training network, so that a node's embedding depends on its own texts alone. Few texts say little,
     so the nodes that the model knows are the prior: a Gaussian with their mean and variances. A node
     without any text is given their mean.
     """
-    projection = model.textless.parameters_of(node_type)[1].detach().float().cpu()
-    mean, variance = _prior(model, node_type, known)
-    numbers, text = np.unique(new.texts, return_inverse=True)
-    seen = plm_vectors(model, tokens, numbers) @ projection  # (N, 64): h-bar W_phi
-    every = np.arange(len(known.texts.offsets) - 1)
-    negatives = plm_vectors(model, known.texts, every) @ projection  # (512, 64)
-    same = _same_texts(tokens.hashes()[new.texts], known.texts.hashes())  # (E,): a negative, or -1
-    parts = []
-    with progress_bar(f"folding new {node_type} nodes in", len(new.nodes), "nodes") as bar:
-        for start in range(0, len(new.nodes), NODES):
-            first = mean.repeat(len(new.nodes[start : start + NODES]), 1)
-            a, b = np.searchsorted(new.place, [start, start + NODES])
-            place, own = torch.from_numpy(new.place[a:b] - start), seen[torch.from_numpy(text[a:b])]
-            mask = torch.zeros(len(first), len(negatives), dtype=torch.bool)  # its own texts are no negatives
-            mask[place[same[a:b] >= 0], same[a:b][same[a:b] >= 0]] = True
-            parts.append(_fitted(first, place, own, negatives, mask, mean, variance))
-            bar.advance(len(first))
-    return torch.cat(parts)
+    folding = Folding(model, node_type, new, tokens, known)
+    seen = folding.seen(0, len(folding.numbers))
+    return folding.fitted(0, len(new.nodes), lambda texts: seen[torch.from_numpy(texts)])
+
+
+class Folding:
+    """What folding the new nodes of a type in needs besides what the PLM says of their texts."""
+
+    def __init__(
+        self, model: NodeEncoder, node_type: NodeType, new: FoldedIn, tokens: PackedTokens, known: KnownNodes
+    ) -> None:
+        self.model, self.tokens, self.place = model, tokens, new.place
+        self.projection: Tensor = model.textless.parameters_of(node_type)[1].detach().float().cpu()
+        self.mean, self.variance = _prior(model, node_type, known)
+        self.numbers, self.text = np.unique(new.texts, return_inverse=True)
+        every = np.arange(len(known.texts.offsets) - 1)
+        self.negatives = plm_vectors(model, known.texts, every) @ self.projection  # (512, 64)
+        self.same = _same_texts(tokens.hashes()[new.texts], known.texts.hashes())  # (E,): a negative, or -1
+
+    def seen(self, start: int, stop: int) -> Tensor:
+        """(n, 64): h-bar W_phi of some of the texts ``numbers``."""
+        return some_plm_vectors(self.model, self.tokens, self.numbers[start:stop]) @ self.projection
+
+    def fitted(self, start: int, stop: int, seen: Callable[[Ints], Tensor]) -> Tensor:
+        """(n, 64): the embeddings of some of the nodes; ``seen`` gives the rows of texts."""
+        first = self.mean.repeat(stop - start, 1)
+        a, b = np.searchsorted(self.place, [start, stop])
+        texts, edge = np.unique(self.text[a:b], return_inverse=True)
+        place, own = torch.from_numpy(self.place[a:b] - start), seen(texts)[torch.from_numpy(edge)]
+        same = self.same[a:b]
+        mask = torch.zeros(
+            len(first), len(self.negatives), dtype=torch.bool
+        )  # its own texts are no negatives
+        mask[place[same >= 0], same[same >= 0]] = True
+        return _fitted(first, place, own, self.negatives, mask, self.mean, self.variance)
 
 
 def _same_texts(hashes: Hashes, others: Hashes) -> Tensor:

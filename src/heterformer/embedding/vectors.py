@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -46,6 +46,11 @@ class Layout:
     metadata: Mapping[str, Any]
 
 
+def is_parquet(path: Path) -> bool:
+    """Whether vectors of this name are a Parquet table."""
+    return path.suffix.lower() == ".parquet"
+
+
 def is_vectors_file(path: Path) -> bool:
     """Whether a file is a table of vectors that was written here."""
     try:
@@ -61,7 +66,7 @@ def is_vectors_folder(path: Path) -> bool:
 
 def write_vectors(path: Path, layout: Layout, chunks: Iterator[Chunk]) -> None:
     """Write chunks as they come, type after type; the file or folder appears whole or not at all."""
-    if path.suffix == ".parquet":
+    if is_parquet(path):
         with replace_file(path) as partial:
             _write_parquet(partial, layout, chunks)
     else:
@@ -184,14 +189,24 @@ class Vectors:
             return self._array(node_type)
         return np.concatenate([vectors for _, vectors in self.chunks(node_type)])
 
+    def h0(self, node_type: NodeType) -> NDArray[Any] | None:
+        """(n, 64): the short embeddings of a textless type's nodes, if they were written as well."""
+        self._check(node_type)
+        if self.path.is_dir():
+            return self._array(f"{node_type}.h0") if (self.path / f"{node_type}.h0.npy").is_file() else None
+        if "h0" not in pq.read_schema(self.path).names:
+            return None
+        return np.concatenate([values for _, values in self.chunks(node_type, "h0")])
+
     def mapped_matrix(self, node_type: NodeType, folder: Path) -> NDArray[Any]:
         """The same, memory-mapped in any case: a table's vectors are unpacked into ``folder`` for that."""
         if self.path.is_dir():
             return self._array(node_type)
-        with (folder / f"{node_type}.bin").open("wb") as file:
+        path = folder / f"{node_type}.unpacked.bin"
+        with path.open("wb") as file:
             for _, vectors in self.chunks(node_type):
                 file.write(vectors.tobytes())
-        mapping = np.memmap(folder / f"{node_type}.bin", dtype=vectors.dtype, mode="r")
+        mapping = np.memmap(path, dtype=vectors.dtype, mode="r")
         return np.asarray(mapping).reshape(-1, vectors.shape[1])
 
     def signatures(self, node_type: NodeType) -> Hashes:
@@ -202,17 +217,19 @@ class Vectors:
         parts = [batch.column("signature").to_numpy() for batch in self._parquet(node_type, ["signature"])]
         return np.concatenate(parts)
 
-    def chunks(self, node_type: NodeType) -> Iterator[tuple[int, NDArray[Any]]]:
+    def chunks(
+        self, node_type: NodeType, column: Literal["vector", "h0"] = "vector"
+    ) -> Iterator[tuple[int, NDArray[Any]]]:
         """The vectors some thousand at a time, each time with the number of the first."""
         self._check(node_type)
         start = 0
         if self.path.is_dir():
-            matrix = self._array(node_type)
+            matrix = self._array(node_type if column == "vector" else f"{node_type}.{column}")
             for start in range(0, len(matrix), ROWS):
                 yield start, np.array(matrix[start : start + ROWS])
             return
-        for batch in self._parquet(node_type, ["vector"]):
-            vectors = batch.column("vector")
+        for batch in self._parquet(node_type, [column]):
+            vectors = batch.column(column)
             flat = vectors.flatten().to_numpy(zero_copy_only=False)
             yield start, flat.reshape(len(vectors), -1)
             start += len(vectors)

@@ -79,6 +79,11 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
         return self.schema.text_rich + (self.schema.textless if hasattr(self, "textless") else ())
 
     @property
+    def neighbor_types(self) -> tuple[NodeType, ...]:
+        """The node types whose nodes, as neighbours, have a say in a vector."""
+        return self.embedded_types
+
+    @property
     def width(self) -> int:
         """d, the length of a vector."""
         return int(self.backbone.config.hidden_size)

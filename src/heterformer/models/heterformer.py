@@ -112,6 +112,11 @@ class Heterformer(NodeEncoder):
         """Without a token of textless nodes nothing is learnt of them."""
         return self.schema.text_rich + (self.schema.textless if "textless" in self.kinds else ())
 
+    @property
+    def neighbor_types(self) -> tuple[NodeType, ...]:
+        """Those of the kinds that virtual neighbour tokens are made of."""
+        return tuple(t for kind in self.kinds for t in getattr(self.schema, kind))
+
     def textless_vectors(self, node_type: NodeType, rows: Tensor) -> Tensor:
         """(n, d): ``W_phi h^(0)`` (Eq. 9)."""
         return self.finished(self.textless(node_type, rows))

@@ -79,17 +79,23 @@ def _states_of(model: NodeEncoder, batcher: Batcher, batches: list[Batch]) -> St
 
 def plm_vectors(model: NodeEncoder, tokens: PackedTokens, numbers: Ints) -> Tensor:
     """(n, d): what the plain PLM says of texts, without any network (the paper's h-bar of Eq. 10)."""
+    found = []
+    with progress_bar("reading texts", len(numbers), "texts") as bar:
+        for start in range(0, max(1, len(numbers)), CHUNK):
+            chunk = numbers[start : start + CHUNK]
+            found.append(some_plm_vectors(model, tokens, chunk))
+            bar.advance(len(chunk))
+    return torch.cat(found)
+
+
+def some_plm_vectors(model: NodeEncoder, tokens: PackedTokens, numbers: Ints) -> Tensor:
+    """The same of a few thousand texts, without a bar."""
 
     def read(texts: Texts) -> Tensor:
         return text_vectors(model.backbone, pack(texts), model.config.readout)
 
-    found = []
-    with evaluating(model), progress_bar("reading texts", len(numbers), "texts") as bar:
-        for start in range(0, max(1, len(numbers)), CHUNK):
-            chunk = numbers[start : start + CHUNK]
-            found.append(each_text(read, tokens, chunk, model.device))
-            bar.advance(len(chunk))
-    return torch.cat(found)
+    with evaluating(model):
+        return each_text(read, tokens, numbers, model.device)
 
 
 def each_text(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 from heterformer.errors import InputError
+from heterformer.network.schema import Schema
 
 if TYPE_CHECKING:
     from heterformer.models.contract import NodeEncoder
@@ -76,10 +78,18 @@ def load_model(folder: Path | str) -> NodeEncoder:
     return MODELS[model_name(folder)].from_pretrained(folder)
 
 
-def untrained_model(folder: Path | str) -> NodeEncoder:
-    """A model as a folder's ``config.json`` describes it; its weights are yet to be loaded."""
+def untrained_model(folder: Path | str, tables: bool = True) -> NodeEncoder:
+    """A model as a folder's ``config.json`` describes it; its weights are yet to be loaded.
+
+    Without ``tables``, those of textless nodes are empty.
+    """
     model = MODELS[model_name(folder)]
-    return model(model.config_class.from_pretrained(folder))
+    config = model.config_class.from_pretrained(folder)
+    if not tables:
+        schema = Schema.from_dict(config.schema)
+        counts = {t: 0 if t in schema.textless else n for t, n in schema.counts.items()}
+        config.schema = replace(schema, counts=counts).to_dict()
+    return model(config)
 
 
 def model_name(folder: Path | str) -> str:

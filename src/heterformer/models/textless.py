@@ -26,6 +26,12 @@ class TextlessNodes(nn.Module):
         table = self.tables[self.table[node_type]].get_parameter("weight")
         return table, self.projections[self.projection[node_type]].get_parameter("weight")
 
+    def take(self, node_type: NodeType, embeddings: Tensor) -> None:
+        """Let these ``h^(0)``, (n, 64), be all that there is of a type."""
+        self.tables[self.table[node_type]] = nn.Embedding(
+            len(embeddings), embeddings.shape[1], _weight=embeddings
+        )
+
     def embeddings(self, node_type: NodeType, rows: Tensor) -> Tensor:
         """``h^(0)`` of the nodes ``rows`` of one type."""
         embeddings: Tensor = self.tables[self.table[node_type]](rows)  # (n, 64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -22,27 +23,29 @@ def from_hetero_data(
     *,
     ids: Mapping[NodeType, Sequence[Any]] | None = None,
     labels: Mapping[NodeType, Sequence[Any]] | None = None,
+    more: Mapping[str, Mapping[NodeType, Sequence[Any]]] | None = None,
     out: Path | str | None = None,
     **spec: Any,
 ) -> Network:
     """Build a network from ``HeteroData``; ``texts`` gives the texts of each text-rich type, in row order.
 
-    Ids default to the row numbers. The ``rev_`` copy of a relation is left out: both directions are
-    traversed anyway. ``spec`` may hold predict, neighbors, max_tokens and name.
+    Ids default to the row numbers. The reverse of a relation, by its name (``rev_``) or, under the same name,
+    by its edges, is left out: both directions are traversed anyway. ``more`` may give ``name``, ``time`` and
+    ``split``; ``spec`` may hold predict, neighbors, max_tokens and name.
     """
-    ids, labels = ids or {}, labels or {}
-    for given in (texts, ids, labels):
+    ids, labels, more = ids or {}, labels or {}, more or {}
+    for given in (texts, ids, labels, *more.values()):
         for node_type, values in given.items():
             _check_length(data, node_type, values)
     nodes: dict[str, Any] = {}
     frames: dict[str, pl.DataFrame] = {}
     names: dict[NodeType, list[str]] = {}
     for node_type in data.node_types:
-        given_ids = ids[node_type] if node_type in ids else range(data[node_type].num_nodes)
+        given_ids = ids[node_type] if node_type in ids else range(_count(data, node_type, texts))
         names[node_type] = [str(i.item() if hasattr(i, "item") else i) for i in given_ids]
         columns: dict[str, Any] = {"id": names[node_type]}
         nodes[node_type] = {"id": "id"}
-        for key, given in (("text", texts), ("label", labels)):
+        for key, given in (("text", texts), ("label", labels), *more.items()):
             if node_type in given:
                 columns[key] = list(given[node_type])
                 nodes[node_type][key] = key
@@ -53,7 +56,7 @@ def from_hetero_data(
 
 def to_hetero_data(network: Network) -> Any:
     """Node counts, ids, texts, labels and one ``edge_index`` per relation, as declared (not reversed)."""
-    torch, hetero_data = _libraries()
+    torch, hetero_data = libraries()
     data = hetero_data()
     for node_type in network.schema.node_types:
         data[node_type].num_nodes = network.schema.counts[node_type]
@@ -71,8 +74,13 @@ def to_hetero_data(network: Network) -> Any:
 def _relations(
     data: Any, names: Mapping[NodeType, list[str]]
 ) -> tuple[dict[str, Any], dict[str, pl.DataFrame]]:
-    known = set(data.edge_types)
-    kept = [e for e in data.edge_types if (e[2], e[1].removeprefix(REVERSED), e[0]) not in known - {e}]
+    kept: list[Any] = []
+    for edge_type in data.edge_types:
+        source, name, target = edge_type
+        named = name.startswith(REVERSED) and (target, name.removeprefix(REVERSED), source) in data.edge_types
+        twin = (target, name, source)
+        if not named and not (twin in kept and twin != edge_type and _transposed(data, twin, edge_type)):
+            kept.append(edge_type)
     often = Counter(relation for _, relation, _ in kept)
     relations, frames = {}, {}
     for source, relation, target in kept:
@@ -88,6 +96,30 @@ def _relations(
     return relations, frames
 
 
+def _transposed(data: Any, one: Any, other: Any) -> bool:
+    """Whether one relation is the other, read backwards: many data sets name both directions alike."""
+    pairs = [data[edge_type].get("edge_index") for edge_type in (one, other)]
+    if any(index is None or index.ndim != 2 or len(index) != 2 for index in pairs):
+        return False
+    forward, backward = (np.unique(index.cpu().numpy(), axis=1) for index in (pairs[0], pairs[1].flip(0)))
+    return np.array_equal(forward, backward)
+
+
+def _count(data: Any, node_type: NodeType, texts: Mapping[NodeType, Sequence[str]]) -> int:
+    """How many nodes of a type there are; if the HeteroData does not say, as many as texts."""
+    count = _said_count(data, node_type)
+    if count is None and node_type not in texts:
+        raise InputError(f"the HeteroData does not say how many {node_type!r} nodes it has: set num_nodes.")
+    return len(texts[node_type]) if count is None else count
+
+
+def _said_count(data: Any, node_type: NodeType) -> int | None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that PyTorch Geometric does not know it
+        count = data[node_type].num_nodes
+    return None if count is None else int(count)
+
+
 def _edge_index(data: Any, source: str, relation: str, target: str, names: Mapping[str, list[str]]) -> Any:
     place = f"the HeteroData's edge type {(source, relation, target)}"
     for end in (source, target):
@@ -96,6 +128,8 @@ def _edge_index(data: Any, source: str, relation: str, target: str, names: Mappi
     if "edge_index" not in data[source, relation, target]:
         raise InputError(f"{place} has no 'edge_index'.")
     index = data[source, relation, target].edge_index.cpu().numpy()
+    if index.ndim != 2 or len(index) != 2:
+        raise InputError(f"{place} has an 'edge_index' of the shape {index.shape}, expected (2, edges).")
     for row, end in zip(index, (source, target), strict=True):
         if len(row) and not (row.min() >= 0 and row.max() < len(names[end])):
             wrong = row.max() if row.max() >= len(names[end]) else row.min()
@@ -107,16 +141,18 @@ def _check_length(data: Any, node_type: NodeType, values: Sequence[Any]) -> None
     if node_type not in data.node_types:
         known = ", ".join(map(repr, data.node_types))
         raise InputError(f"the HeteroData has no node type {node_type!r}, its types are {known}.")
-    if len(values) != data[node_type].num_nodes:
+    count = _said_count(data, node_type)
+    if count is not None and len(values) != count:
         found = f"{len(values)} values are given for the node type {node_type!r}"
-        raise InputError(f"{found}, expected one for each of its {data[node_type].num_nodes} nodes.")
+        raise InputError(f"{found}, expected one for each of its {count} nodes.")
 
 
-def _libraries() -> tuple[Any, Any]:
+def libraries() -> tuple[Any, Any]:
+    """PyTorch and ``HeteroData``, which take seconds to import."""
     try:
         import torch
         from torch_geometric.data import HeteroData
     except ImportError:
-        needed = "to_hetero_data needs PyTorch Geometric"
+        needed = "HeteroData needs PyTorch Geometric"
         raise InputError(f"{needed}: pip install 'heterformer[pyg]'.") from None
     return torch, HeteroData

@@ -215,6 +215,14 @@ class Network:
         """A stored column (``id``, ``text``) as Arrow, memory-mapped."""
         return self._table(node_type).column(name)
 
+    def columns(self, node_type: NodeType) -> tuple[str, ...]:
+        """The stored columns of a type: id, text, label, name, time, split, attributes, as far as given."""
+        return tuple(self._table(node_type).column_names)
+
+    def batches(self, node_type: NodeType) -> Iterator[pa.RecordBatch]:
+        """All stored columns in row order, some thousand nodes at a time."""
+        yield from self._table(node_type).to_batches(max_chunksize=16_384)
+
     def _table(self, node_type: NodeType) -> pa.Table:
         if node_type not in self.schema.counts:
             known = ", ".join(map(repr, self.schema.node_types))

@@ -20,7 +20,7 @@ Reported = tuple[Evaluation, dict[str, Any]]
 
 def report_on_run(path: Path, options: EvaluateOptions) -> Reported:
     """Evaluate a run; the page is RUN/report.md."""
-    opened = open_run(path)
+    opened = open_run(path, options.device)
     found, vectors = evaluate_run(opened, options)
     figures = draw_run(opened.run, path / "figures") + _map(found, vectors, path, options)
     about = about_run(opened)

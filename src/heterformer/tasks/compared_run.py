@@ -7,7 +7,6 @@ is how a comparison runs it: in a process of its own, whose memory is that run's
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import signal
@@ -24,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heterformer.errors import InputError
-from heterformer.files import replace_file, write_text
+from heterformer.files import alone, replace_file, write_text
 from heterformer.network.store import Network
 from heterformer.tasks.variants import VARIANTS, Variant
 from heterformer.training.options import TrainingOptions
@@ -147,7 +146,7 @@ def _rank_test_pairs(path: Path) -> None:
     from heterformer.tasks.evaluate import open_run
     from heterformer.tasks.link_prediction import link_prediction_ranks, predicted_pairs
 
-    opened = open_run(path)
+    opened = open_run(path, Run(path).options().device)
     (question,) = predicted_pairs(opened.network, {"test": opened.split.test})
     (ranks,) = link_prediction_ranks(opened.model, opened.batcher, [question], opened.seed, opened.run.path)
     found = ranks.figures(question, opened.network.schema)
@@ -245,8 +244,7 @@ def main() -> None:
 def alone_on(job: Job) -> Iterator[None]:
     """Wait until no other process works on the run, such as one that still saves after its parent's end."""
     job.path.parent.mkdir(parents=True, exist_ok=True)
-    with job.path.with_name(f".{job.path.name}.lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)  # goes when the process goes
+    with alone(job.path):
         yield
 
 

@@ -17,6 +17,7 @@ from heterformer.network.split import Part, Split
 from heterformer.network.store import Network
 from heterformer.network.tokens import open_tokens
 from heterformer.tasks.link_prediction import LinkPrediction, evaluate_link_prediction, predicted_pairs
+from heterformer.training.device import Device, chosen_device
 from heterformer.training.run import Run
 
 
@@ -35,11 +36,11 @@ class OpenRun:
         return self.run.options().seed
 
 
-def open_run(path: Path | str) -> OpenRun:
+def open_run(path: Path | str, device: Device = "auto") -> OpenRun:
     """Open a run folder, finished or not: the best model so far."""
     run = Run(path)
     network = run.network()
-    model = run.model()
+    model = run.model().to(chosen_device(device))
     split = run.split(network)
     tokens = open_tokens(network, AutoTokenizer.from_pretrained(run.path))
     visible = VisibleNetwork.for_evaluation(network, split)

@@ -76,7 +76,7 @@ def evaluate_run(opened: OpenRun, options: EvaluateOptions) -> tuple[Evaluation,
         found = _links_of_run(found, opened, options)
     vectors: Vectorized = {}
     if any(options.wants(task) for task in ("classification", "clustering", "map")):
-        store = SearchStore.open(opened.run, opened.network)
+        store = SearchStore.open(opened.run, opened.network, device=options.device)
         vectors = {t: NodeVectors.of_all(store.matrix(t)) for t in store.types}
         found = _on_labels(found, vectors, opened.split.hidden, options)
     return found, vectors

@@ -35,6 +35,8 @@ class EvaluateOptions:
     """The clustering."""
     map: MapOptions = field(default_factory=MapOptions)
     """The map."""
+    device: Literal["auto", "cpu"] = "auto"
+    """Where to compute: a GPU if there is one, or the CPU."""
     json: Annotated[bool, arg(help="Print JSON instead of tables.")] = False
 
     def __post_init__(self) -> None:

@@ -1,42 +1,86 @@
-"""A query's vector: what the run's model says of a text that is no node of its network."""
+"""A query's vector: what the run's model says of a text that is no node of the network."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from transformers import AutoTokenizer
 
+from heterformer.batches.batch import Batch
 from heterformer.batches.query import query_batch
+from heterformer.embedding.index import Matrix
 from heterformer.errors import InputError
 from heterformer.models.inference import evaluating
+from heterformer.models.registry import DISPLAY_NAMES, model_name
 from heterformer.network.lookup import Node
 from heterformer.network.schema import EdgeType, NodeType, Schema
-from heterformer.tasks.evaluate import open_run
+from heterformer.network.store import Network
+from heterformer.network.tokens import PackedTokens, open_tokens
+from heterformer.training.device import Device, chosen_device
+from heterformer.training.run import Run
+
+NO_TOKENS = PackedTokens({}, np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.int32))
 
 
 class QueryEncoder:
-    """Encodes a text alone, the paper's setting, or with nodes of the network as its neighbours."""
+    """Encodes a text alone, the paper's setting, or with nodes of the network as its neighbours.
 
-    def __init__(self, path: Path) -> None:
-        opened = open_run(path)
-        self.model, self.tokens, self.schema = opened.model, opened.batcher.tokens, opened.network.schema
-        self.tokenizer = AutoTokenizer.from_pretrained(path)
+    Of textless nodes only the embeddings of a query's own neighbours are read, from ``h0`` of their type.
+    """
+
+    def __init__(
+        self, run: Run, network: Network, h0: Callable[[NodeType], Matrix], device: Device = "auto"
+    ) -> None:
+        self.run, self.network, self.h0 = run, network, h0
+        self.model: Any = run.model(tables=False).to(chosen_device(device))
+        self.schema: Schema = (
+            self.model.schema
+        )  # another network's own may differ in what does not matter here
+        self.tokenizer = AutoTokenizer.from_pretrained(run.path)
+
+    @cached_property
+    def tokens(self) -> PackedTokens:
+        """The texts of the network, as embedding reads them."""
+        return open_tokens(self.network, self.tokenizer, self.schema.max_tokens)
 
     def encode(self, text: str, neighbors: Sequence[Node] = ()) -> NDArray[np.float32]:
         """(d,): the vector of a node of the predicted relation's source type with this text."""
         words = self.tokenizer(text.strip(), truncation=True, max_length=self.schema.max_tokens)["input_ids"]
         given: dict[EdgeType, list[int]] = {}
         for node in neighbors:
-            if node.node_type not in self.model.embedded_types:
-                raise InputError(f"this run's model does not look at {node.node_type!r} nodes.")
+            self._check_seen(node.node_type)
             given.setdefault(edge_type_to(self.schema, node.node_type), []).append(node.row)
-        batch = query_batch(self.schema, self.tokens, words, given)
+        texts = any(edge_type.neighbor in self.schema.text_rich for edge_type in given)
+        batch = query_batch(self.schema, self.tokens if texts else NO_TOKENS, words, given)
         with evaluating(self.model):
-            vector = self.model.encode(batch.to(self.model.device))[0]
-        return vector.float().cpu().numpy()
+            vector = self.model.encode(self._with_embeddings(batch).to(self.model.device))[0]
+        return vector.float().cpu().numpy()  # type: ignore[no-any-return]
+
+    def _check_seen(self, node_type: NodeType) -> None:
+        seen = self.model.neighbor_types
+        if node_type in seen:
+            return
+        name = DISPLAY_NAMES[model_name(self.run.path)]
+        if not seen:
+            raise InputError(
+                f"{self.run.path}: its model ({name}) looks at no neighbours; give the text alone."
+            )
+        listed = ", ".join(map(repr, seen))
+        said = f"does not look at neighbours of type {node_type!r}, only at those of {listed}"
+        raise InputError(f"{self.run.path}: its model ({name}) {said}.")
+
+    def _with_embeddings(self, batch: Batch) -> Batch:
+        """The batch with its textless nodes numbered from 0, and their embeddings in the model's tables."""
+        for node_type, rows in batch.textless.items():
+            values = np.asarray(self.h0(node_type)[rows.numpy()], dtype=np.float32)  # (n, 64)
+            self.model.textless.take(node_type, torch.from_numpy(values).to(self.model.device))
+        return replace(batch, textless={t: torch.arange(len(rows)) for t, rows in batch.textless.items()})
 
 
 def edge_type_to(schema: Schema, neighbor: NodeType) -> EdgeType:

@@ -10,15 +10,17 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from heterformer.embedding.embed import model_digest
 from heterformer.embedding.index import Rows
+from heterformer.embedding.unseen import check_schema
 from heterformer.errors import InputError
 from heterformer.network.lookup import Node, find_node
 from heterformer.network.schema import NodeType, Schema
 from heterformer.network.store import Network
 from heterformer.tasks.query_encoder import QueryEncoder
+from heterformer.tasks.run_weights import RunWeights
 from heterformer.tasks.search_options import IndexChoice, SearchOptions
 from heterformer.tasks.search_store import SearchStore
+from heterformer.training.device import Device
 from heterformer.training.run import Run
 
 CONSIDERED = 200  # neighbours of each type that may speak for a result
@@ -88,23 +90,39 @@ class Answer:
 
 
 class Searcher:
-    """A run opened for searching. The model itself is read only if a text is to be encoded."""
+    """A run opened for searching its network, or another one of the same types.
 
-    def __init__(self, path: Path | str, vectors: Path | None = None) -> None:
+    The model is read only if a text is to be encoded, and then without the tables of textless nodes.
+    """
+
+    def __init__(
+        self,
+        path: Path | str,
+        vectors: Path | None = None,
+        network: Path | str | None = None,
+        device: Device = "auto",
+    ) -> None:
         self.run = Run(path)
-        self.network = self.run.network()
+        self.network = self.run.network() if network is None else self._other(network)
         self.schema = self.network.schema
-        self._vectors = vectors
+        self._vectors, self.device = vectors, device
+
+    def _other(self, path: Path | str) -> Network:
+        """Another network than the run's own, with nodes that training did not see."""
+        network = Network.open(path)
+        self.run.config()  # a folder that is no run is told so
+        check_schema(self.run.schema(), network.schema)
+        return network
 
     @cached_property
     def store(self) -> SearchStore:
         """The vectors; making them can take long, so that a question is looked at before."""
-        return SearchStore.open(self.run, self.network, self._vectors)
+        return SearchStore.open(self.run, self.network, self._vectors, self.device)
 
     @cached_property
     def encoder(self) -> QueryEncoder:
         """The model, for texts."""
-        return QueryEncoder(self.run.path)
+        return QueryEncoder(self.run, self.network, lambda t: self.store.h0(t), self.device)
 
     def text(self, text: str, neighbors: Sequence[Node] = ()) -> Query:
         """A text that is no node of the network, alone or with neighbours, as the model sees it."""
@@ -114,7 +132,7 @@ class Searcher:
             at = self.store.vectors.path
             raise InputError(f"{at}: vectors have {found} numbers, the run's model makes {len(vector)}.")
         made_by = self.store.vectors.metadata.get("model")
-        if self._vectors is not None and made_by not in (None, model_digest(self.run.model())):
+        if self._vectors is not None and made_by not in (None, RunWeights(self.run).model):
             said = "was made by another model than the run's; a text's vector does not compare with it"
             raise InputError(f"{self._vectors}: {said}.")
         return Query(vector, given=tuple(neighbors))
@@ -220,7 +238,7 @@ def _neighbors(network: Network, node: Node, node_type: NodeType) -> Rows:
 def search_run(path: Path | str, text: str, options: SearchOptions) -> Answer:
     """What ``heterformer search`` does."""
     _check_question(text, options)
-    searcher = Searcher(path, options.vectors)
+    searcher = Searcher(path, options.vectors, options.network, options.device)
     network = searcher.network
     types = tuple(node_type_named(network.schema, t, "--type") for t in options.types)
     node = _like(network, options) if options.like else None

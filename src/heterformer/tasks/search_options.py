@@ -35,8 +35,12 @@ class SearchOptions:
     """Leave out nodes that are neighbours of the query or of the --like node already."""
     index: IndexChoice = "auto"
     """Exact search, an approximate index, or (auto) an index for types of a million nodes or more."""
+    network: Path | None = None
+    """Search another network of the same types, with nodes that training did not see."""
     vectors: Path | None = None
-    """Search in these vectors ('heterformer embed' wrote them) instead of in the run's own."""
+    """Search in these vectors ('heterformer embed' wrote them) instead of in those that the run keeps."""
+    device: Literal["auto", "cpu"] = "auto"
+    """Where to compute: a GPU if there is one, or the CPU."""
     json: bool = False
     """Print JSON instead of tables."""
 

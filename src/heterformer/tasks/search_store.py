@@ -1,8 +1,10 @@
 """What a run keeps for searching: the vectors of all nodes, and approximate indexes of large types.
 
-RUN/search/vectors/            what 'heterformer embed' writes
-RUN/search/weights.txt         the digest of the weights that the vectors were made with
-RUN/search/index/TYPE.*.faiss  an index; its name has a digest of the vectors it was made of
+RUN/search/                 for the run's own network; RUN/search/FINGERPRINT/ for another one of its types
+  vectors/                  what 'heterformer embed --h0' writes
+  vectors.weights           the digest of the weights that they were made with
+  index/TYPE.*.faiss        an index; its name has a digest of the vectors it was made of
+  textless/                 what 'heterformer embed --h0' writes of textless types, for --vectors without h0
 """
 
 from __future__ import annotations
@@ -21,18 +23,21 @@ from heterformer.embedding.approximate import (
     build_index,
     has_faiss,
 )
-from heterformer.embedding.embed import embed_run
+from heterformer.embedding.embed import embed_to
 from heterformer.embedding.index import ExactIndex, Index, Matrix
+from heterformer.embedding.options import EmbedOptions
 from heterformer.embedding.vectors import Vectors
 from heterformer.errors import InputError
-from heterformer.files import settled, write_text
+from heterformer.files import alone, settled, write_text
 from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
 from heterformer.progress import say
+from heterformer.tasks.run_weights import FOLDER, RunWeights
 from heterformer.tasks.search_options import IndexChoice
+from heterformer.training.device import Device, chosen_device
 from heterformer.training.run import Run
 
-FOLDER, VECTORS, WEIGHTS, INDEX = "search", "vectors", "weights.txt", "index"
+VECTORS, TEXTLESS, INDEX = "vectors", "textless", "index"
 SAMPLED_QUERIES = 200  # of which recall is measured with one half
 SAMPLED_ROWS = 1024  # of a matrix, that its digest is made of
 
@@ -40,18 +45,24 @@ SAMPLED_ROWS = 1024  # of a matrix, that its digest is made of
 class SearchStore:
     """The vectors that are searched in, type by type, and their indexes."""
 
-    def __init__(self, folder: Path, network: Network, vectors: Vectors, own: bool) -> None:
-        self.folder, self.network, self.vectors = folder, network, vectors
+    def __init__(
+        self, run: Run, network: Network, vectors: Vectors, own: bool, device: Device = "auto"
+    ) -> None:
+        self.run, self.network, self.vectors, self._device = run, network, vectors, device
+        self.folder = search_folder(run, network)
         self._own = own  # made from this very network, so that rows need no check
         self._matrices: dict[NodeType, Matrix] = {}
+        self._h0: dict[NodeType, Matrix] = {}
 
     @classmethod
-    def open(cls, run: Run, network: Network, given: Path | None = None) -> SearchStore:
-        """The run's own vectors, made now unless they are there and the model is still the same."""
-        folder = run.path / FOLDER
+    def open(
+        cls, run: Run, network: Network, given: Path | None = None, device: Device = "auto"
+    ) -> SearchStore:
+        """The run's own vectors of a network, made now unless they are there and the model is the same."""
         if given is not None:
-            return cls(folder, network, Vectors.open(given), own=False)
-        return cls(folder, network, _own_vectors(run, folder), own=True)
+            return cls(run, network, Vectors.open(given), own=False, device=device)
+        path = search_folder(run, network) / VECTORS
+        return cls(run, network, _kept(run, network, path, device), own=True, device=device)
 
     @property
     def types(self) -> tuple[NodeType, ...]:
@@ -64,6 +75,21 @@ class SearchStore:
                 self._check_rows(node_type)
             self._matrices[node_type] = self.vectors.matrix(node_type)
         return self._matrices[node_type]
+
+    def h0(self, node_type: NodeType) -> Matrix:
+        """(n, 64): a textless type's embeddings, also of nodes that were folded in; rows in network order."""
+        if node_type not in self._h0:
+            found = None
+            if node_type in self.types:
+                if not self._own:
+                    self._check_rows(node_type)
+                found = self.vectors.h0(node_type)
+            if found is None:
+                path = self.folder / TEXTLESS
+                found = _kept(self.run, self.network, path, self._device, only_textless=True).h0(node_type)
+            assert found is not None
+            self._h0[node_type] = found
+        return self._h0[node_type]
 
     def index(self, node_type: NodeType, choice: IndexChoice = "auto") -> Index:
         """What searches a type: exact, or approximate if that was chosen or pays; it is built if need be."""
@@ -112,29 +138,42 @@ class SearchStore:
         ids = pl.Series(self.vectors.ids(node_type), dtype=pl.String)
         if not ids.equals(self.network.id_series(node_type)):
             found = f"its {node_type} nodes are not those of {self.network.path}, in that order"
-            raise InputError(f"{self.vectors.path}: {found}; embed the run's own network.")
+            remedy = "give the network that they were made of by --network, or embed this one"
+            raise InputError(f"{self.vectors.path}: {found}; {remedy}.")
 
 
-def _own_vectors(run: Run, folder: Path) -> Vectors:
-    now, note = _weights_digest(run), folder / WEIGHTS
-    before = note.read_text(encoding="utf-8") if note.is_file() else None
-    if before == now:
-        with suppress(InputError):  # unless they are gone or damaged
-            return Vectors.open(settled(folder / VECTORS))
-    elif before is not None:
-        told = "its model has changed since its search vectors were made; making them again"
-        say(f"{run.path}: {told}.")
-    note.unlink(missing_ok=True)  # so that a kill from here on leaves no vectors that seem to be up to date
-    vectors = embed_run(run.path, folder / VECTORS)
-    write_text(note, now)
-    return vectors
+def search_folder(run: Run, network: Network) -> Path:
+    """Where the run keeps what searching a network needs."""
+    own = run.config()["fingerprint"] == network.fingerprint
+    return run.path / FOLDER / ("" if own else network.fingerprint)
 
 
-def _weights_digest(run: Run) -> str:
-    path = settled(run.best) / "model.safetensors"
-    if not path.is_file():
-        path = settled(run.last) / "model.safetensors"
-    if not path.is_file():
-        raise InputError(f"{run.path}: has no model yet; run 'heterformer train' again.")
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+def _kept(run: Run, network: Network, path: Path, device: Device, *, only_textless: bool = False) -> Vectors:
+    """The vectors at ``path``, made now unless they are there and the model is still the same."""
+    weights, note = RunWeights(run), path.with_name(f"{path.name}.weights")
+    if found := _fresh(path, weights):
+        return found
+    with alone(note, waiting=f"{run.path}: another process makes its search vectors; waiting for it."):
+        if found := _fresh(path, weights):
+            return found
+        if note.is_file() and note.read_text(encoding="utf-8") != weights.file:
+            told = "its model has changed since its search vectors were made; making them again"
+            say(f"{run.path}: {told}.")
+        note.unlink(missing_ok=True)  # so that a kill from here on leaves no vectors that seem up to date
+        model = run.model().to(chosen_device(device))
+        textless = tuple(t for t in model.embedded_types if t in model.schema.textless)
+        options = EmbedOptions(types=textless if only_textless else (), h0=bool(textless))
+        own = run.path / FOLDER / VECTORS  # which another network may have grown from
+        since = own if path != own and _fresh(own, weights) else None
+        vectors = embed_to(path, model, network, options, since=since)
+        write_text(note, weights.file)
+        return vectors
+
+
+def _fresh(path: Path, weights: RunWeights) -> Vectors | None:
+    """What is at ``path`` if it was made with the very weights, and is neither gone nor damaged."""
+    note = path.with_name(f"{path.name}.weights")
+    with suppress(InputError, FileNotFoundError):
+        if note.read_text(encoding="utf-8") == weights.file:
+            return Vectors.open(settled(path))
+    return None

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 import yaml
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
@@ -16,6 +17,7 @@ from heterformer.errors import InputError
 from heterformer.files import reading, replace_file, replace_folder, settled, write_text
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.registry import untrained_model
+from heterformer.network.schema import Schema
 from heterformer.network.split import Split, SplitOptions, make_split
 from heterformer.network.store import Network
 from heterformer.training.early_stopping import EarlyStopping
@@ -24,6 +26,7 @@ from heterformer.training.options import TrainingOptions, changed_options
 
 BATCH_SIZE = "--batch-size"
 CONFIG, METRICS, SPLIT, CARD = "config.yaml", "metrics.jsonl", "split.parquet", "README.md"
+TABLES = "textless.tables."  # of embeddings, in the names of weights
 
 
 @dataclass
@@ -157,15 +160,28 @@ class Run:
             with reading(self.best):
                 model.load_state_dict(load_file(self.best / "model.safetensors"))
 
-    def model(self) -> NodeEncoder:
-        """The best model so far, finished or not."""
+    @property
+    def weights(self) -> Path:
+        """The file of the best weights so far, or of the last if training stopped before a validation."""
         if not self.started:
             raise InputError(f"{self.path}: has no checkpoint yet; run 'heterformer train' again.")
+        return (self.best if settled(self.best).is_dir() else self.last) / "model.safetensors"
+
+    def schema(self) -> Schema:
+        """The types that the run's model was made for."""
         with reading(self.path):
-            model = untrained_model(self.path)
-            if not settled(self.best).is_dir():  # stopped before its first validation
-                model.load_state_dict(load_file(self.last / "model.safetensors"))
-        self.load_best(model)
+            config = json.loads((self.path / "config.json").read_text(encoding="utf-8"))
+            return Schema.from_dict(config["schema"])
+
+    def model(self, *, tables: bool = True) -> NodeEncoder:
+        """The best model so far, finished or not; without ``tables``, those of textless nodes are empty."""
+        weights = self.weights
+        with reading(self.path):
+            model = untrained_model(self.path, tables)
+        with reading(weights), safe_open(weights, "pt") as file:
+            kept = {} if tables else {k: v for k, v in model.state_dict().items() if k.startswith(TABLES)}
+            values = {name: file.get_tensor(name) for name in file.keys() if name not in kept}  # noqa: SIM118
+            model.load_state_dict(values | kept)
         model.name_or_path = str(self.path)  # as from_pretrained leaves it
         model.eval()
         return model

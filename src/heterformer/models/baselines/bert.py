@@ -10,6 +10,7 @@ from heterformer.models.backbone import text_vectors, without_pooler
 from heterformer.models.configuration import NodeEncoderConfig
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.packing import pack
+from heterformer.network.schema import NodeType
 
 
 class PlainBertConfig(NodeEncoderConfig):
@@ -30,6 +31,10 @@ class Bert(NodeEncoder):
         super().__init__(config)
         self.backbone = without_pooler(AutoModel.from_config(config.backbone_config))
         self.post_init()
+
+    @property
+    def neighbor_types(self) -> tuple[NodeType, ...]:
+        return ()
 
     def text_states(self, texts: Texts) -> Tensor:
         """(U, 0, d): nobody listens to a neighbour."""
