@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from heterformer.cli import COMMANDS, TOGETHER, main
+from heterformer.cli import COMMANDS, LINGER, TOGETHER, main
 from heterformer.network.store import Network
 from tests.networks import Tables, files
 
@@ -187,7 +188,7 @@ def test_an_unknown_command_is_told_which_there_are(capsys: pytest.CaptureFixtur
 
 STOPPED_IN_MID_BUILD = """
 import signal, sys
-from heterformer.cli import COMMANDS, TOGETHER, main
+from heterformer.cli import main
 from heterformer.network.adjacency import Adjacency
 
 save = Adjacency.save
@@ -244,6 +245,8 @@ def test_of_several_processes_one_tells_of_a_mistake(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WORLD_SIZE", "4")
+    waited: list[float] = []
+    monkeypatch.setattr(time, "sleep", waited.append)
     unopened, unread = ("train", tmp_path / "none", "run"), ("train", "x", "y", "--no-such-option")
     for mistake in (unopened, unread, ("embed", "x", "y")):
         told = []
@@ -256,3 +259,5 @@ def test_of_several_processes_one_tells_of_a_mistake(
             told.append(captured.out + captured.err)
         assert told[0]
         assert told[1] == ""
+        assert waited.pop() == LINGER  # or a launcher might end the one that tells before it does
+        assert not waited

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Sequence
 from functools import reduce, wraps
 from json import dumps
@@ -434,6 +435,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "dataset": dataset,
 }
 TOGETHER = ("train", "embed", "evaluate")  # what several processes can work on
+LINGER = 60.0  # seconds that a process waits for another of them to tell what is wrong
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -453,12 +455,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
             console_outputs=_first_here(),
         )
     except ToldElsewhereError:
-        sys.exit(1)
+        _end_after_another()
     except InputError as error:
         _fail(str(error))
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         _fail(f"{where}{error.strerror or error}.")
+    except SystemExit as exit_:  # words that tyro does not know
+        if exit_.code and not _first_here():
+            _end_after_another()
+        raise
     except KeyboardInterrupt:
         say("interrupted")
         sys.exit(130)
@@ -466,9 +472,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _fail(sentence: str) -> NoReturn:
     """Tell the user. What is wrong before processes know each other is wrong for all of a machine."""
+    if not _first_here() and not _know_each_other():
+        _end_after_another()
+    messages.print(Text.assemble(("error: ", "bold red"), sentence), soft_wrap=True)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # torchrun may send one while Python ends
-    if _first_here() or _know_each_other():
-        messages.print(Text.assemble(("error: ", "bold red"), sentence), soft_wrap=True)
+    sys.exit(1)
+
+
+def _end_after_another() -> NoReturn:
+    """Fail without a word, but not before the one that tells why: torchrun ends all as soon as one ends."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    time.sleep(LINGER)
     sys.exit(1)
 
 

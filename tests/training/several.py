@@ -14,7 +14,7 @@ import torch.distributed as dist
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from heterformer.cli import main
+from heterformer import cli
 from heterformer.network.store import Network
 from heterformer.training.loop import Trainer, train
 from heterformer.training.optimizers import Optimizers
@@ -75,10 +75,10 @@ def train_together(network: Path, path: Path, options: TrainingOptions) -> None:
 
 def commands(*asked: list[str]) -> None:
     """Command lines, one after the other, and what they exit with; RANK in them is the process's own."""
-    rank = os.environ["RANK"]
+    rank, cli.LINGER = os.environ["RANK"], 0.0
     for words in asked:
         try:
-            main([word.replace("RANK", rank) for word in words])
+            cli.main([word.replace("RANK", rank) for word in words])
         except SystemExit as exit_:
             print("exit", exit_.code, flush=True)
 

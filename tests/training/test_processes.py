@@ -188,6 +188,15 @@ def test_one_process_exchanges_nothing() -> None:
     assert alone.sent == 0
 
 
+def test_more_processes_than_gpus_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "8")
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    with pytest.raises(InputError, match=r"^4 processes were started here, but there are 2 GPUs; start at"):
+        Processes.joined()
+
+
 # --- Runs -------------------------------------------------------------------------------------------------
 
 

@@ -45,6 +45,10 @@ class Processes:
         if int(os.environ.get("WORLD_SIZE", "1")) == 1:
             return cls()
         cpu = device == "cpu" or not torch.cuda.is_available()  # else Accelerate would take us for one alone
+        here, gpus = int(os.environ.get("LOCAL_WORLD_SIZE", "1")), torch.cuda.device_count()
+        if here > gpus and not cpu:
+            remedy = "start at most as many, or give --device cpu"
+            raise InputError(f"{here} processes were started here, but there are {gpus} GPUs; {remedy}.")
         state = PartialState(cpu=cpu, timeout=PATIENCE)
         found = cls(state.process_index, state.num_processes, state.device)
         if not found.first:
