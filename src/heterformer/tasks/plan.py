@@ -97,7 +97,7 @@ def make_plan(network: Network, training: TrainingOptions, embed: EmbedOptions, 
     planned = PlannedNetwork.of(network, training.split, training.model.backbone, options)
     size = ModelSize.of(planned.schema, training)
     speed = _speed(network, training, embed, options)
-    warms_up = training.warm_up.warm_up and size.textless_tables > 0
+    warms_up = training.warm_up.warm_up and size.learns_textless
     return Plan(
         planned,
         training,
@@ -124,7 +124,7 @@ def _speed(network: Network, training: TrainingOptions, embed: EmbedOptions, opt
 
 def _disk(network: PlannedNetwork, size: ModelSize, training: TrainingOptions, embed: EmbedOptions) -> Disk:
     row = size.states * size.width
-    textless = sum(network.schema.counts[t] for t in network.schema.textless) * bool(size.textless_tables)
+    textless = sum(network.schema.counts[t] for t in network.schema.textless) * size.learns_textless
     vector = size.width * np.dtype(embed.dtype).itemsize + WORD
     return Disk(
         spool=network.texts * row * np.dtype(embed.states_dtype).itemsize,
@@ -176,7 +176,7 @@ def steps_per_epoch(pairs: int, batch: int) -> int:
 def touched_rows(size: ModelSize, network: PlannedNetwork, training: TrainingOptions) -> int:
     """Bytes of the table rows that one process's part of a step touches, and of their numbers; at most."""
     centers, found = 2 * training.batch_size, 0
-    if size.textless_tables:
+    if size.learns_textless:
         per_row = FLOAT * size.textless_dim + WORD
         for node_type, neighbors in network.neighbors.items():
             if node_type in network.schema.textless:

@@ -42,6 +42,7 @@ class ModelSize:
     vocabulary: int
     token_width: int
     textless_dim: int
+    learns_textless: bool  # whether anything looks at those tables
     states: int  # that a text gives to its neighbours (S)
     kinds: tuple[str, ...]  # of virtual neighbour tokens
     first_only: bool  # whether only [CLS] of a last layer is read
@@ -68,6 +69,7 @@ class ModelSize:
             vocabulary=plm.vocab_size,
             token_width=tokens.shape[1],
             textless_dim=int(getattr(model.config, "textless_dim", 0)) if groups["textless"] else 0,
+            learns_textless=bool(set(schema.textless) & set(model.embedded_types)),
             states=_states(chosen, plm.num_hidden_layers, kinds),
             kinds=kinds,
             first_only=chosen.readout == "cls",
@@ -193,7 +195,7 @@ def training_memory(
         weights=weights,
         moments=MOMENTS * (size.dense + size.token_table),
         textless=FLOAT * size.textless_tables,
-        textless_moments=MOMENTS * size.textless_tables,
+        textless_moments=MOMENTS * size.textless_tables * size.learns_textless,
         gradients=FLOAT * size.dense + rows,
         activations=activations(size, StepShape.of(network, options), options.precision),
         exchanged=scores + vectors + (2 * processes * rows if processes > 1 else 0),
@@ -219,5 +221,5 @@ def embedding_memory(size: ModelSize, network: PlannedNetwork, options: EmbedOpt
         gradients=0,
         activations=part + TOKENS * (8 * size.width + 2 * size.inner) * number,
         exchanged=0,
-        host=2 * 8 * network.texts + 8 * textless * bool(size.textless_tables),  # numbers and signatures
+        host=2 * 8 * network.texts + 8 * textless * size.learns_textless,  # numbers and signatures
     )
