@@ -27,6 +27,7 @@ from tests.tasks.planning import planned
 def test_takes_real_steps_and_leaves_nothing(
     changes: dict[str, Any], sizes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    network, options = tiny_network(), tiny_options(tiny_reader(), **changes)  # made elsewhere, for all tests
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(throughput, "NODES", 20)
     taken = []
@@ -37,7 +38,7 @@ def test_takes_real_steps_and_leaves_nothing(
         return pairs
 
     monkeypatch.setattr(Trainer, "take_step", counted)
-    found = measured_throughput(tiny_network(), tiny_options(tiny_reader(), **changes), EmbedOptions())
+    found = measured_throughput(network, options, EmbedOptions())
     assert taken[:2] == [sizes, sizes]
     assert found.pairs > 0
     assert found.nodes > 0
