@@ -26,7 +26,7 @@ import time
 from pathlib import Path
 
 import torch
-from trainers import new_trainer, prepare, take_step
+from trainers import new_trainer, prepare
 
 TARGET = 1.3  # times the memory of the plain small batch
 
@@ -37,11 +37,11 @@ def measured(folder: Path, batch_size: int, micro_batch: int | None, pairs: int)
     steps = max(2, pairs // batch_size)
     Path("/proc/self/clear_refs").write_text("5")  # forget the peak of loading
     before = _status("VmRSS")
-    take_step(trainer, 0)  # allocates the optimiser's state
+    trainer.take_step(0)  # allocates the optimiser's state
     clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
     start = clock()
     for number in range(1, steps):
-        take_step(trainer, number)
+        trainer.take_step(number)
     took = (clock() - start) / ((steps - 1) * batch_size)
     peak = _status("VmHWM")
     return {"memory": (peak - before) / 1024, "process": peak / 1024, "seconds": took}

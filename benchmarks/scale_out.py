@@ -22,7 +22,7 @@ from pathlib import Path
 import torch
 from textless_scale import schema
 from torch import nn
-from trainers import new_trainer, prepare, take_step
+from trainers import new_trainer, prepare
 
 from heterformer.models.textless import TextlessNodes
 from heterformer.training.processes import Processes, leave
@@ -37,11 +37,11 @@ def pairs_per_second(folder: Path, pairs: int, steps: int) -> float:
     torch.set_num_threads(1 if processes.count > 1 else 2)
     trainer = new_trainer(folder, processes, batch_size=pairs)
     for number in range(WARM):
-        take_step(trainer, number)
+        trainer.take_step(number)
     processes.wait()
     start = time.perf_counter()
     for number in range(WARM, WARM + steps):
-        take_step(trainer, number)
+        trainer.take_step(number)
     processes.wait()
     return steps * pairs * processes.count / (time.perf_counter() - start)
 

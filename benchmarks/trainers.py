@@ -43,8 +43,3 @@ def new_trainer(folder: Path, processes: Processes | None = None, **options: Any
             run.start(network, asked)
     torch.manual_seed(0)
     return Trainer(network, run, asked, processes)
-
-
-def take_step(trainer: Trainer, number: int) -> None:
-    trainer.position.step = number
-    trainer._step(trainer.batches.numbered(number))

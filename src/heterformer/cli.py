@@ -34,6 +34,7 @@ from heterformer.progress import console, messages, say
 from heterformer.report import network_tables
 from heterformer.tasks.evaluation_options import EvaluateOptions
 from heterformer.tasks.explain_options import ExplainOptions
+from heterformer.tasks.plan_options import PlanOptions
 from heterformer.tasks.projection import MapOptions
 from heterformer.tasks.search_options import SearchOptions, with_neighbor_flags
 from heterformer.tasks.variants import Choice
@@ -418,9 +419,44 @@ def map_nodes(
         console.print(Text(str(file)), soft_wrap=True)
 
 
+def plan(
+    network: NetworkFolder,
+    training: Annotated[TrainingOptions, arg(name="")],
+    options: Annotated[PlanOptions, arg(name="")],
+    embed: EmbedOptions,
+    config: Path | None = None,
+    preset: Literal["paper"] | None = None,
+) -> None:
+    """Tell what training and embedding a network will need: memory, disk, steps, bytes exchanged, hours.
+
+    It takes the options of 'heterformer train', and those of 'heterformer embed' after --embed. A network
+    that does not exist yet is planned for by one of its shape:
+
+        heterformer plan NET --batch-size 256 --counts paper=1e8 author=5e7 --pairs-per-second 2000
+
+    Args:
+        network: A folder that 'heterformer build' wrote.
+        training: How it will be trained.
+        options: For how many processes, for how large a network, and how fast one process is.
+        embed: How it will be embedded.
+        config: A YAML file of options (or a run's config.yaml); flags override it.
+        preset: 'paper' is the paper's hyper-parameter table; flags and --config override it.
+    """
+    _quiet_transformers()
+    from heterformer.report.plan_table import as_json, plan_tables
+    from heterformer.tasks.plan import make_plan
+
+    found = make_plan(Network.open(network), training, embed, options)
+    if options.json:
+        print(dumps(as_json(found), indent=1, ensure_ascii=False))
+    else:
+        console.print(plan_tables(found))
+
+
 COMMANDS: dict[str, Callable[..., Any]] = {
     "build": build,
     "describe": describe,
+    "plan": plan,
     "train": train,
     "evaluate": evaluate,
     "embed": embed,

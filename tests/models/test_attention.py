@@ -76,3 +76,18 @@ def test_dropout_keeps_the_mean() -> None:
     states, totals = attend_to_states(query, qkv[:, 2 * WIDTH :], None, packing.blocks, 0.3)
     assert abs(float(totals.mean()) - 1) < 0.02
     torch.testing.assert_close(states[:, :, 0], totals)
+
+
+def test_a_text_alone_of_its_length_keeps_no_others() -> None:
+    packing = packing_of(3, 3, 3, 5)
+    qkv, _ = inputs(packing, 0)
+    kept = {}
+
+    def keep(tensor: torch.Tensor) -> torch.Tensor:
+        kept[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        attend(qkv, None, packing.blocks, HEADS, 0.0)
+    weights = 8 * HEADS * 3 * 3 * 3  # those of the longer text are computed again
+    assert sum(kept.values()) == 8 * 14 * (3 * WIDTH + WIDTH) + weights

@@ -135,7 +135,8 @@ def _queries_keys_values(
     qkv: Tensor, virtual: Tensor | None, block: Block, heads: int
 ) -> tuple[Tensor, Tensor]:
     """(nH, L, d/H) and (2, nH, L + V, d/H): the virtual keys and values come after the text's own (Eq. 4)."""
-    own = _split_heads(qkv[block.tokens], block.size, heads, 3)
+    # Of a single text the heads would be a view, for whose sake the backward pass keeps all of ``qkv``.
+    own = _split_heads(qkv[block.tokens], block.size, heads, 3).contiguous()
     if virtual is None:
         return own[0], own[1:]
     return own[0], torch.cat([own[1:], _split_heads(virtual[block.texts], block.size, heads, 2)], dim=2)

@@ -269,6 +269,13 @@ class Trainer:
         self.optimizers.zero_grad()
         return float(loss.detach())
 
+    def take_step(self, number: int) -> int:
+        """Take the step of this number, whatever came before, to measure it; gives its pairs."""
+        self.position.step = number
+        batch = self.batches.numbered(number)
+        self._step(batch)
+        return len(batch.centers) // 2
+
     def _vectors(self, batch: Batch) -> Tensor:
         """(2p, d): dropout, like the batch, is a function of the step and of the slice's place in it."""
         place = (batch.first_pair,) if batch.first_pair else ()

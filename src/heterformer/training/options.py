@@ -254,7 +254,7 @@ def with_config(arguments: Sequence[str]) -> list[str]:
     parser = ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--preset", choices=tuple(PRESETS))
     parser.add_argument("--config", type=Path)
-    if not arguments or arguments[0] not in ("train", "compare") or {"-h", "--help"} & set(arguments):
+    if not arguments or arguments[0] not in ("train", "compare", "plan") or {"-h", "--help"} & set(arguments):
         return list(arguments)
     found, rest = parser.parse_known_args(arguments)
     values = dict(PRESETS.get(found.preset, {}))
