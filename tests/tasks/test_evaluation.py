@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 
@@ -89,6 +90,32 @@ def test_the_predicted_relations_figures_are_those_of_link_prediction_alone(run:
     assert found.link_prediction[:2] == alone
     assert not found.classification
     assert not found.clustering
+
+
+def test_vectors_can_be_made_in_bf16_and_are_ranked_exactly(run: OpenRun) -> None:
+    scored: list[tuple[torch.dtype, Tensor]] = []
+
+    class Watched(type(run.model)):  # type: ignore[misc]
+        def scores(self, queries: Tensor, keys: Tensor) -> Tensor:
+            found = super().scores(queries, keys)
+            scored.append((found.dtype, keys))
+            return found
+
+    def seen(options: EvaluateOptions) -> list[tuple[torch.dtype, Tensor]]:
+        scored.clear()
+        evaluate_run(replace(run, model=watched), options)
+        return list(scored)
+
+    watched = deepcopy(run.model)
+    watched.__class__ = Watched
+    links = replace(QUICK, tasks=("link_prediction",))
+    exact, rounded = seen(links), seen(replace(links, precision="bf16"))
+    assert {dtype for dtype, _ in rounded} == {torch.float32}
+    assert len(exact) == len(rounded)
+    same = [torch.equal(a[1], b[1]) for a, b in zip(exact, rounded, strict=True)]
+    assert not any(same[:2])  # papers
+    assert all(same[-2:])  # venues, which no product but W_phi makes
+    assert all(torch.allclose(a[1], b[1], atol=0.1) for a, b in zip(exact, rounded, strict=True))
 
 
 class Acquainted(nn.Module):

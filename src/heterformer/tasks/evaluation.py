@@ -9,6 +9,7 @@ from functools import partial
 from typing import Literal
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from heterformer.batches.batcher import Batcher
@@ -76,7 +77,7 @@ def evaluate_run(opened: OpenRun, options: EvaluateOptions) -> tuple[Evaluation,
         found = _links_of_run(found, opened, options)
     vectors: Vectorized = {}
     if any(options.wants(task) for task in ("classification", "clustering", "map")):
-        store = SearchStore.open(opened.run, opened.network)
+        store = SearchStore.open(opened.run, opened.network, precision=options.precision)
         vectors = {t: NodeVectors.of_all(store.matrix(t)) for t in store.types}
         found = _on_labels(found, vectors, opened.split.hidden, options)
     return found, vectors
@@ -99,7 +100,8 @@ def _links_of_run(found: Evaluation, opened: OpenRun, options: EvaluateOptions) 
     # are compared between runs, are of all neighbours that training had.
     hiding = VisibleNetwork.for_evaluation(network, split, drawn)
     hiding_batcher = Batcher(hiding, opened.batcher.tokens)
-    with stored_states(model, opened.batcher.tokens, opened.run.path) as states:
+    fast = torch.autocast(model.device.type, torch.bfloat16, enabled=options.precision == "bf16")
+    with fast, stored_states(model, opened.batcher.tokens, opened.run.path) as states:
         ranks = ranks_by_model(model, opened.batcher, predicted, opened.seed, states)
         ranks += ranks_by_model(model, hiding_batcher, others, opened.seed, states)
     figures = [r.figures(q, network.schema) for q, r in zip([*predicted, *others], ranks, strict=True)]

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from tyro.conf import arg
 
+from heterformer.embedding.options import Precision
 from heterformer.errors import InputError
 from heterformer.tasks.classification import ClassificationOptions
 from heterformer.tasks.clustering import ClusteringOptions
@@ -27,6 +28,9 @@ class EvaluateOptions:
     """Which pairs of the predicted relation to rank."""
     similarity: Literal["inner", "cosine"] = "inner"
     """How --vectors are compared in link prediction; a run's are compared as they were trained."""
+    precision: Precision = "float32"
+    """Precision of matrix products that make a run's vectors; bf16 is faster where the processor has it,
+    and rounds."""
     labels: LabelOptions = field(default_factory=LabelOptions)
     """Which labels count as classes."""
     classification: ClassificationOptions = field(default_factory=ClassificationOptions)

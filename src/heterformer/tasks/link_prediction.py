@@ -119,11 +119,15 @@ def ranks_by_model(
     def vectors(node_type: NodeType, rows: Ints) -> Tensor:
         if node_type in batcher.schema.text_rich:
             return center_vectors(model, batcher, node_type, rows, key, states)
-        with evaluating(model):
+        with evaluating(model), torch.autocast(model.device.type, enabled=False):  # as 'embed' makes them
             chosen = torch.from_numpy(rows.astype(np.int64)).to(model.device)
             return model.textless_vectors(node_type, chosen).float().cpu()
 
-    return ranks_of(questions, vectors, batcher.visible.network, model.scores)
+    def scores(queries: Tensor, keys: Tensor) -> Tensor:
+        with torch.autocast("cpu", enabled=False):  # rounded scores would tie, and ties count against it
+            return model.scores(queries, keys)
+
+    return ranks_of(questions, vectors, batcher.visible.network, scores)
 
 
 def ranks_of(

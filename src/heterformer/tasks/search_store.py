@@ -1,7 +1,7 @@
 """What a run keeps for searching: the vectors of all nodes, and approximate indexes of large types.
 
 RUN/search/vectors/            what 'heterformer embed' writes
-RUN/search/weights.txt         the digest of the weights that the vectors were made with
+RUN/search/weights.txt         the digest of the weights that the vectors were made with, and bf16 if in that
 RUN/search/index/TYPE.*.faiss  an index; its name has a digest of the vectors it was made of
 """
 
@@ -23,6 +23,7 @@ from heterformer.embedding.approximate import (
 )
 from heterformer.embedding.embed import embed_run
 from heterformer.embedding.index import ExactIndex, Index, Matrix
+from heterformer.embedding.options import EmbedOptions, Precision
 from heterformer.embedding.vectors import Vectors
 from heterformer.errors import InputError
 from heterformer.files import settled, write_text
@@ -46,12 +47,14 @@ class SearchStore:
         self._matrices: dict[NodeType, Matrix] = {}
 
     @classmethod
-    def open(cls, run: Run, network: Network, given: Path | None = None) -> SearchStore:
-        """The run's own vectors, made now unless they are there and the model is still the same."""
+    def open(
+        cls, run: Run, network: Network, given: Path | None = None, precision: Precision = "float32"
+    ) -> SearchStore:
+        """The run's own vectors, made now unless they are there, of the same model and in that precision."""
         folder = run.path / FOLDER
         if given is not None:
             return cls(folder, network, Vectors.open(given), own=False)
-        return cls(folder, network, _own_vectors(run, folder), own=True)
+        return cls(folder, network, _own_vectors(run, folder, precision), own=True)
 
     @property
     def types(self) -> tuple[NodeType, ...]:
@@ -115,19 +118,26 @@ class SearchStore:
             raise InputError(f"{self.vectors.path}: {found}; embed the run's own network.")
 
 
-def _own_vectors(run: Run, folder: Path) -> Vectors:
-    now, note = _weights_digest(run), folder / WEIGHTS
+def _own_vectors(run: Run, folder: Path, precision: Precision) -> Vectors:
+    now, note = _weights_digest(run) + _suffix(precision), folder / WEIGHTS
     before = note.read_text(encoding="utf-8") if note.is_file() else None
     if before == now:
         with suppress(InputError):  # unless they are gone or damaged
             return Vectors.open(settled(folder / VECTORS))
     elif before is not None:
-        told = "its model has changed since its search vectors were made; making them again"
+        same = before.split()[0] == now.split()[0]
+        changed = "its model has changed since its search vectors were made"
+        what = f"its search vectors are not in {precision}" if same else changed
+        told = f"{what}; making them again"
         say(f"{run.path}: {told}.")
     note.unlink(missing_ok=True)  # so that a kill from here on leaves no vectors that seem to be up to date
-    vectors = embed_run(run.path, folder / VECTORS)
+    vectors = embed_run(run.path, folder / VECTORS, EmbedOptions(precision=precision))
     write_text(note, now)
     return vectors
+
+
+def _suffix(precision: Precision) -> str:
+    return "" if precision == "float32" else f" {precision}"
 
 
 def _weights_digest(run: Run) -> str:
