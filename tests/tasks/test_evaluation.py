@@ -180,6 +180,24 @@ def test_vectors_from_elsewhere_are_ranked_by_product_or_angle() -> None:
     assert inner.full.hits[1] < 0.2 < 0.5 < cosine.full.hits[1]  # the stranger is a true key of some
 
 
+def test_a_perfect_model_is_first_though_keys_repeat_in_a_batch() -> None:
+    """Venues are few: most keys of a batch are there several times, and authors are several per paper."""
+    network = tiny_network()
+    counts, places = network.schema.counts, {"author": 0, "venue": network.schema.counts["author"]}
+    matrix = np.zeros((counts["paper"], counts["author"] + counts["venue"]), dtype=np.float32)
+    for name, target in (("written_by", "author"), ("published_in", "venue")):
+        source, node = network.edges(name)
+        matrix[source, places[target] + node] = 1
+    unit = np.eye(matrix.shape[1], dtype=np.float32)
+    vectors = {"paper": matrix, "author": unit[: counts["author"]], "venue": unit[counts["author"] :]}
+    known = {t: NodeVectors.of_all(m) for t, m in vectors.items()}
+    found = evaluate_vectors(network, known, replace(QUICK, tasks=("link_prediction",)))
+    others = {one.relation: one for one in found.link_prediction if one.relation != "cites"}
+    assert set(others) == {"written_by", "published_in"}
+    for one in others.values():
+        assert one.in_batch.prec == one.full.hits[1] == 1
+
+
 def test_nodes_without_vectors_are_left_out_and_counted() -> None:
     network, vectors = tiny_network(), random_vectors()
     rows = np.arange(0, network.schema.counts["paper"], 2)

@@ -28,6 +28,8 @@ def relations_table(results: Sequence[LinkPrediction], seen: Collection[str], ti
         for one in results
     ]
     note = _note(results[0], "among so many candidates, other true keys left out")
+    if len({one.relation for one in results}) > 1:
+        note += "; but for the predicted relation's they are left out of PREC, MRR, NDCG too"
     if seen:
         note += f". {SEEN}: training saw these pairs (--split.also {','.join(seen)} would hide them)"
     return Sheet(title, ("relation", "part", "among", *FIGURES), tuple(lines), note, words=2)

@@ -21,7 +21,7 @@ from heterformer.network.pairs import Pairs
 from heterformer.network.schema import NodeType, Relation, Schema
 from heterformer.network.store import Network
 from heterformer.progress import progress_bar
-from heterformer.training.ranking import RankingMetrics, Scorer, hits, in_batch_ranks
+from heterformer.training.ranking import NoRivals, RankingMetrics, Scorer, hits, in_batch_ranks
 
 VectorsOf = Callable[[NodeType, Ints], Tensor]  # (n, d): of the nodes in some rows of a type
 CANDIDATES, QUERIES = 2048, 4096  # scored at a time: 32 MB
@@ -157,13 +157,16 @@ def _ranks(
     rows: Ints,
 ) -> list[Ranks]:
     size = network.schema.test_batch_size
+    # The predicted relation has the paper's plain form. Of others, keys such as venues repeat in a batch.
+    filtered = relation != network.schema.predicted
     in_batch: list[Tensor] = []
     asked, queries, keys = [], [], []
     for pairs in parts:
         ranks = []
         for block in _slices(len(pairs), size * max(1, PAIRS // size)):  # whole batches at a time
             ends = vectors(relation.source, pairs[block, 0]), vectors(relation.target, pairs[block, 1])
-            ranks.append(in_batch_ranks(*ends, size, scorer))
+            no_rivals = _no_rivals(network, relation, pairs[block]) if filtered else None
+            ranks.append(in_batch_ranks(*ends, size, scorer, no_rivals))
             if (kept := FULL_RANKING_QUERIES - block.start) > 0:
                 asked.append(pairs[block][:kept])
                 queries.append(ends[0][:kept])
@@ -229,6 +232,22 @@ def _own_scores(queries: Tensor, keys: Tensor, scorer: Scorer) -> Tensor:
 
 def _slices(count: int, size: int) -> list[slice]:
     return [slice(i, i + size) for i in range(0, count, size)]
+
+
+def _no_rivals(network: Network, relation: Relation, pairs: Pairs) -> NoRivals:
+    """(b, b) of a batch of the pairs: which keys are true of the query as well, or are the query itself."""
+    adjacency = network.adjacency(relation.source, relation.target)
+    number = network.schema.edge_types.index(relation.forward)
+
+    def of(batch: slice) -> Tensor:
+        queries, keys = pairs[batch].T
+        each = np.repeat(queries, len(keys)), np.tile(keys, len(queries))
+        known = adjacency.joined(*each, [number]).reshape(len(queries), len(keys))
+        if relation.source == relation.target:
+            known |= queries[:, None] == keys
+        return torch.from_numpy(known)
+
+    return of
 
 
 def _excluded(network: Network, relation: Relation, pairs: Pairs) -> tuple[Ints, Ints]:
