@@ -236,6 +236,22 @@ def test_labels_that_cannot_be_told_are_a_note(tmp_path: Path) -> None:
         evaluate_vectors(tiny_network(), vectors, replace(few, tasks=("classification",)))
 
 
+def test_what_is_left_out_of_the_labels_is_a_note() -> None:
+    tops = replace(QUICK, tasks=("classification",), labels=LabelOptions(min_members=5, top_classes=2))
+    found = evaluate_vectors(tiny_network(), random_vectors(), tops)
+    (paper,) = (one.result for one in found.classification if one.node_type == "paper")
+    (lost,) = paper.left_out
+    assert lost.nodes == tiny_network().schema.counts["paper"] - paper.nodes > 0
+    assert f"paper: {lost}." in found.notes
+    assert lost.reason == "not among the 2 most frequent"
+    few = replace(QUICK, tasks=("classification",), labels=LabelOptions(min_members=1))
+    few = replace(few, classification=ClassificationOptions(repeats=1, max_epochs=1, max_nodes=30))
+    found = evaluate_vectors(tiny_network(), random_vectors(), few)
+    (rare,) = (one.result.left_out for one in found.classification if one.node_type == "paper")
+    assert [f"paper (transductive): {one}." for one in rare] == [n for n in found.notes if "paper (" in n]
+    assert rare
+
+
 def noisy(labels: NDArray[np.int64], seed: int) -> NDArray[np.float64]:
     rng = np.random.default_rng(seed)
     return np.eye(labels.max() + 1)[labels] * 4 + rng.normal(size=(len(labels), labels.max() + 1))

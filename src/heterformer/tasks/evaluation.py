@@ -165,6 +165,7 @@ def _on_labels(
     with _noting(reasons, "No classification and no clustering"):
         for node_type, labels in labels_of(found.network, options.labels).items():
             if node_type in vectors:
+                reasons.extend(f"{node_type}: {one}." for one in labels.left_out)
                 known = labels.restricted(vectors[node_type].rows)
                 unseen = hidden.get(node_type, np.empty(0, dtype=np.int64))
                 one = _of_type(found.network, known, vectors[node_type], unseen, options, reasons)
@@ -197,6 +198,8 @@ def _of_type(
             title = f"classifying {node_type} ({setting})"
             told = classify(vectors.of(chosen.rows), chosen, options.classification, rate, title)
             classified.append(Classified(node_type, setting, told))
+            here = told.left_out[len(chosen.left_out) :]
+            reasons.extend(f"{node_type} ({setting}): {one}." for one in here)
     if options.wants("clustering") and not textless:
         with _noting(reasons, "No clustering"):
             grouped = cluster(vectors.of(labels.rows), labels, options.clustering)
