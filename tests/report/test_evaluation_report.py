@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
+import polars as pl
 import pytest
 
 from heterformer.cli import main
 from heterformer.embedding.embed import embed_run
+from heterformer.report import evaluating
 from heterformer.report.sheet import four_digits
 from tests.failing import Failed
 from tests.learning import tiny_network
@@ -67,6 +70,27 @@ def test_vectors_of_any_method_get_the_same_page(run: Path, tmp_path: Path) -> N
     flags = ["--vectors", str(file), "--out", str(tmp_path / "page"), "--tasks", "clustering", "--json"]
     main(["evaluate", *flags, str(tiny_network().path)])
     assert "## Node clustering" in (tmp_path / "page" / "report.md").read_text()
+
+
+def test_a_mistake_about_the_map_shows_before_the_work(
+    run: Path, failed: Failed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evaluating, "evaluate_run", lambda *_: pytest.fail("tasks were done"))
+    assert "names 'papre'" in failed(main, ["evaluate", str(run), "--map.types", "papre"])
+    assert "names 'nosuch'" in failed(main, ["evaluate", str(run), "--map.classes", "nosuch"])
+
+
+def test_a_map_that_cannot_be_drawn_is_a_note_unless_it_was_asked_for(tmp_path: Path, failed: Failed) -> None:
+    file, network = tmp_path / "venues.parquet", tiny_network()
+    ids = network.ids("venue")
+    pl.DataFrame({"id": ids, "type": ["venue"] * len(ids), "vector": np.eye(len(ids))}).write_parquet(file)
+    command = ["evaluate", str(network.path), "--vectors", str(file), "--map.types", "paper"]
+    said = failed(main, [*command, "--tasks", "map"])
+    why = "No map: --types names 'paper', but there are vectors of 'venue' only."
+    assert said == why
+    assert not (tmp_path / "venues.parquet.report" / "report.md").exists()
+    main([*command, *QUICK])
+    assert f"- {why}\n" in (tmp_path / "venues.parquet.report" / "report.md").read_text()
 
 
 def test_mistakes_are_one_sentence(run: Path, tmp_path: Path, failed: Failed) -> None:

@@ -18,6 +18,7 @@ from heterformer.errors import InputError
 from heterformer.network.schema import NodeType
 from heterformer.network.split import SplitOptions, make_split
 from heterformer.network.store import Network
+from heterformer.tasks import evaluation, labels
 from heterformer.tasks.classification import ClassificationOptions
 from heterformer.tasks.clustering import ClusteringOptions
 from heterformer.tasks.evaluate import OpenRun, link_prediction_of, open_run
@@ -35,6 +36,7 @@ QUICK = EvaluateOptions(
     labels=LabelOptions(min_members=5),
 )
 TYPES = tiny_network().schema.node_types
+OTHERS = {"written_by": "author", "published_in": "venue"}
 RELATIONS = [r.name for r in tiny_network().schema.relations]
 
 
@@ -122,7 +124,7 @@ class Acquainted(nn.Module):
     """A text-rich node scores 1 with each textless node that it is shown as a neighbour, 0 with others."""
 
     device = torch.device("cpu")
-    embedded_types = TYPES
+    embedded_types: tuple[NodeType, ...] = TYPES
 
     def __init__(self, network: Network) -> None:
         super().__init__()
@@ -252,9 +254,64 @@ def test_what_is_left_out_of_the_labels_is_a_note() -> None:
     assert rare
 
 
-def noisy(labels: NDArray[np.int64], seed: int) -> NDArray[np.float64]:
+def small_network(folder: Path, papers: int) -> Network:
+    tables = Tables(folder)
+    tables.write("cites.csv", "source,target\n" + "".join(f"p{a},p{a - 1}\n" for a in range(1, papers)))
+    tables.papers("papers.csv", "id,title\n" + "".join(f"p{i},Kernel {i}\n" for i in range(papers)))
+    return tables.build()
+
+
+def test_a_network_too_small_for_parts_says_so_unless_link_prediction_was_asked_for(tmp_path: Path) -> None:
+    network = small_network(tmp_path, 3)
+    vectors = {"paper": NodeVectors.of_all(np.eye(3))}
+    found = evaluate_vectors(network, vectors, QUICK)
+    assert not found.link_prediction
+    assert found.notes[-1].startswith(f"No link prediction: {network.path}: the ")
+    assert found.notes[-1].endswith("choose other shares.")
+    with pytest.raises(InputError, match=r"^No link prediction: .* part is empty"):
+        evaluate_vectors(network, vectors, replace(QUICK, tasks=("link_prediction",)))
+
+
+def test_relations_without_vectors_are_a_note(run: OpenRun) -> None:
+    papers = {"paper": random_vectors()["paper"]}
+    links = replace(QUICK, tasks=("link_prediction",))
+    told = [f"{name}: not ranked; there are no vectors of {t} nodes." for name, t in OTHERS.items()]
+    found = evaluate_vectors(tiny_network(), papers, links)
+    assert [one.part for one in found.link_prediction] == ["validation", "test"]
+    assert found.notes == told
+    text_only = Acquainted(run.network)
+    text_only.embedded_types = ("paper",)
+    assert evaluate_run(replace(run, model=text_only), links)[0].notes == told
+    venues = {"venue": random_vectors()["venue"]}
+    assert (
+        "cites: not ranked; there are no vectors of paper nodes."
+        in evaluate_vectors(tiny_network(), venues, QUICK).notes
+    )
+    with pytest.raises(InputError, match="No link prediction: there are no vectors of nodes that it needs"):
+        evaluate_vectors(tiny_network(), venues, links)
+
+
+def test_one_types_labels_that_fail_leave_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    papers = labels.own_labels(tiny_network(), "paper", QUICK.labels)
+    monkeypatch.setattr(labels, "MOST_CELLS", papers.matrix.size - 1)
+    found = evaluate_vectors(tiny_network(), random_vectors(), replace(QUICK, tasks=("classification",)))
+    assert {one.node_type for one in found.classification} == {"author"}
+    assert any(n.startswith("No classification and no clustering of paper: paper: ") for n in found.notes)
+
+
+def test_labels_that_are_asked_for_in_vain_are_told_of_before_the_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evaluation, "ranks_of", lambda *_: pytest.fail("pairs were ranked"))
+    network = small_network(tmp_path, 20)
+    vectors = {"paper": NodeVectors.of_all(np.eye(20))}
+    with pytest.raises(InputError, match="no node type has a 'label' column"):
+        evaluate_vectors(network, vectors, replace(QUICK, tasks=("link_prediction", "clustering")))
+
+
+def noisy(codes: NDArray[np.int64], seed: int) -> NDArray[np.float64]:
     rng = np.random.default_rng(seed)
-    return np.eye(labels.max() + 1)[labels] * 4 + rng.normal(size=(len(labels), labels.max() + 1))
+    return np.eye(codes.max() + 1)[codes] * 4 + rng.normal(size=(len(codes), codes.max() + 1))
 
 
 def test_vectors_that_know_the_labels_are_told_from_those_that_do_not() -> None:

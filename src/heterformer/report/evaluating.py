@@ -13,7 +13,9 @@ from heterformer.report.run_figures import draw_run
 from heterformer.tasks.evaluate import open_run
 from heterformer.tasks.evaluation import Evaluation, evaluate_run, evaluate_vectors
 from heterformer.tasks.evaluation_options import EvaluateOptions
+from heterformer.tasks.node_map import Selection
 from heterformer.tasks.node_vectors import Vectorized, given_vectors
+from heterformer.tasks.notes import Notes
 
 Reported = tuple[Evaluation, dict[str, Any]]
 
@@ -21,6 +23,7 @@ Reported = tuple[Evaluation, dict[str, Any]]
 def report_on_run(path: Path, options: EvaluateOptions) -> Reported:
     """Evaluate a run; the page is RUN/report.md."""
     opened = open_run(path)
+    _check_map(opened.network, options)
     found, vectors = evaluate_run(opened, options)
     figures = draw_run(opened.run, path / "figures") + _map(found, vectors, path, options)
     about = about_run(opened)
@@ -34,6 +37,7 @@ def report_on_vectors(file: Path, folder: Path, out: Path, options: EvaluateOpti
     vectors = given_vectors(file, network)
     if out.exists() and not out.is_dir():
         raise InputError(f"{out}: is a file, expected a folder for the report.")
+    _check_map(network, options)
     found = evaluate_vectors(network, vectors, options)
     out.mkdir(parents=True, exist_ok=True)
     about = about_vectors(file, network)
@@ -41,12 +45,23 @@ def report_on_vectors(file: Path, folder: Path, out: Path, options: EvaluateOpti
     return found, about
 
 
+def _check_map(network: Network, options: EvaluateOptions) -> None:
+    """A mistake shows before the tasks are done."""
+    if options.wants("map"):
+        Selection.of(network, network.schema.node_types, options.map)
+
+
 def _map(found: Evaluation, vectors: Vectorized, out: Path, options: EvaluateOptions) -> list[Path]:
     """The map of all types whose every node has a vector."""
     if not options.wants("map"):
         return []
+    notes, drawn = Notes(found.notes), list[Path]()
     counts = found.network.schema.counts
     whole = {t: one.matrix for t, one in vectors.items() if len(one.rows) == counts[t]}
     if missing := [t for t in vectors if t not in whole]:
         found.notes.append(f"The map leaves out {', '.join(missing)}: not every node has a vector.")
-    return draw_map(found.network, whole, out / "figures", options.map) if whole else []
+    if whole:
+        with notes.trying("No map", "map"):
+            drawn = draw_map(found.network, whole, out / "figures", options.map)
+    notes.insist("map", options.tasks, drawn)
+    return drawn

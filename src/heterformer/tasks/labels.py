@@ -157,16 +157,30 @@ def labels_of(network: Network, options: LabelOptions) -> dict[NodeType, Labels]
 
     A textless type next to several labelled ones has all of their labels together: one name is one class.
     """
+    return {t: labels_of_type(network, t, options) for t in labelled_types(network)}
+
+
+def labelled_types(network: Network) -> tuple[NodeType, ...]:
+    """The types that have labels of their own or from their neighbours."""
     if not network.label_kinds:
         raise InputError(f"{network.path}: no node type has a 'label' column in its specification.")
-    found = {}
-    for node_type in network.schema.node_types:
-        sources = tuple(t for t in network.schema.neighbor_types_of(node_type) if t in network.label_kinds)
-        if node_type in network.label_kinds:
-            found[node_type] = own_labels(network, node_type, options)
-        elif sources and node_type in network.schema.textless:
-            found[node_type] = neighbor_labels(network, node_type, sources, options)
-    return found
+    textless = network.schema.textless
+    return tuple(
+        t
+        for t in network.schema.node_types
+        if t in network.label_kinds or (t in textless and _label_sources(network, t))
+    )
+
+
+def labels_of_type(network: Network, node_type: NodeType, options: LabelOptions) -> Labels:
+    """The labels of one of the labelled types."""
+    if node_type in network.label_kinds:
+        return own_labels(network, node_type, options)
+    return neighbor_labels(network, node_type, _label_sources(network, node_type), options)
+
+
+def _label_sources(network: Network, node_type: NodeType) -> tuple[NodeType, ...]:
+    return tuple(t for t in network.schema.neighbor_types_of(node_type) if t in network.label_kinds)
 
 
 def own_labels(network: Network, node_type: NodeType, options: LabelOptions) -> Labels:
