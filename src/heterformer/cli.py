@@ -36,6 +36,7 @@ from heterformer.tasks.projection import MapOptions
 from heterformer.tasks.search_options import SearchOptions, with_neighbor_flags
 from heterformer.tasks.variants import Choice
 from heterformer.training.options import TrainingOptions, with_config
+from heterformer.typed_flags import as_typed
 
 SpecFile = Annotated[Path, Positional, arg(metavar="SPEC")]
 NetworkFolder = Annotated[Path, Positional, arg(metavar="NET")]
@@ -425,7 +426,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             args=with_neighbor_flags(with_config(arguments)),
         )
     except InputError as error:
-        messages.print(Text.assemble(("error: ", "bold red"), str(error)), soft_wrap=True)
+        told = as_typed(str(error), arguments)
+        messages.print(Text.assemble(("error: ", "bold red"), told), soft_wrap=True)
         sys.exit(1)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""

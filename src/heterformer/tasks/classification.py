@@ -41,7 +41,7 @@ class ClassificationOptions:
     max_nodes: int | None = None
     """Classify so many nodes of a type, drawn at random; all of them unless given."""
     seed: int = 0
-    """Seed of the parts, of the MLP's start and of --max-nodes."""
+    """Seed of the parts, of the MLP's start and of the nodes that are drawn."""
 
     def __post_init__(self) -> None:
         if self.seed < 0:
