@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -48,6 +49,24 @@ def test_a_run_gets_a_page_with_all_tasks(run: Path, capsys: pytest.CaptureFixtu
     assert "†written_by" in page
     assert values["seen_in_training"] == ["written_by", "published_in"]
     assert str(run / "report.md") in shown.replace("\n", "")
+
+
+def test_the_page_says_how_it_was_made(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    chosen = ["--tasks", "link_prediction", "--parts", "test", "--labels.min-members", "7"]
+    chosen += ["--precision", "bf16"]
+    main(["evaluate", str(run), *chosen, "--json"])
+    printed = json.loads(capsys.readouterr().out)["evaluation"]
+    page, values = (run / "report.md").read_text(), json.loads((run / "report.json").read_text())
+    assert printed == values["evaluation"]
+    command = shlex.split(values["evaluation"]["command"])
+    assert command[:3] == ["heterformer", "evaluate", str(run)]
+    assert set(command[3:]) == set(chosen)
+    assert values["evaluation"]["command"] in page
+    assert values["evaluation"]["options"]["labels"]["min_members"] == 7
+    for flag in ("--labels.min-members 7", "--classification.hidden 200", "--clustering.seed 0"):
+        assert f"\n{flag}\n" in page
+    main([*command[1:], "--json"])
+    assert json.loads(capsys.readouterr().out) == values
 
 
 def test_tasks_can_be_chosen_and_printed_as_json(run: Path, capsys: pytest.CaptureFixture[str]) -> None:

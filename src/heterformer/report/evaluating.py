@@ -26,7 +26,7 @@ def report_on_run(path: Path, options: EvaluateOptions) -> Reported:
     _check_map(opened.network, options)
     found, vectors = evaluate_run(opened, options)
     figures = draw_run(opened.run, path / "figures") + _map(found, vectors, path, options)
-    about = about_run(opened)
+    about = about_run(opened, options)
     write_report(found, about, path, figures)
     return found, about
 
@@ -40,7 +40,7 @@ def report_on_vectors(file: Path, folder: Path, out: Path, options: EvaluateOpti
     _check_map(network, options)
     found = evaluate_vectors(network, vectors, options)
     out.mkdir(parents=True, exist_ok=True)
-    about = about_vectors(file, network)
+    about = about_vectors(file, network, options)
     write_report(found, about, out, _map(found, vectors, out, options))
     return found, about
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from dataclasses import asdict, dataclass, field
+from typing import Annotated, Any, Literal
 
 from tyro.conf import arg
 
@@ -47,3 +47,22 @@ class EvaluateOptions:
 
     def wants(self, task: Task) -> bool:
         return not self.tasks or task in self.tasks
+
+
+def as_flags(options: EvaluateOptions, every: bool = False) -> list[str]:
+    """The words of a command line that ask for these options: for those that are not usual, or for all."""
+    usual = _flat(asdict(EvaluateOptions()))
+    words = []
+    for name, value in _flat(asdict(options)).items():
+        if name != "json" and value not in (None, ()) and (every or value != usual[name]):
+            values = map(str, value) if isinstance(value, tuple) else [str(value)]
+            words += [f"--{name.replace('_', '-')}", *values]
+    return words
+
+
+def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Every option under the name that its flag has."""
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        found |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
+    return found
