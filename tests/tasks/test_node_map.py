@@ -83,16 +83,29 @@ def test_textless_nodes_stand_among_the_texts(network: Network) -> None:
     found = mapped(network, types=("paper", "author", "venue"))
     assert found.placed == ("author", "venue")
     assert Counter(p.node_type for p in found.points) == {"paper": PAPERS, "author": PAPERS, "venue": 4}
-    assert found.groups[-2:] == (Group("author", "type"), Group("venue", "type"))
+    assert {group.kind for group in found.groups} == {"class"}
     people = [p for p in found.points if p.node_type != "venue"]
     field = {i: field for i, (field,) in zip(network.ids("paper"), labels_of(), strict=True)}
     fields = [field[p.id.removeprefix("author of ")] for p in people]
+    assert [p.label for p in people] == fields  # an author's is that of most of the papers
     assert share_of_own(np.array([(p.x, p.y) for p in people]), fields) > 0.9
 
 
 def test_textless_nodes_alone(network: Network) -> None:
     found = mapped(network, types=("author",))
-    assert (found.types, found.placed, found.groups) == (("author",), (), (Group("author", "type"),))
+    assert (found.types, found.placed) == (("author",), ())
+    assert Counter(p.label for p in found.points) == dict.fromkeys(
+        ["biology", "history", "physics"], PER_FIELD
+    )
+    physics = mapped(network, types=("author",), classes=("physics",))
+    assert Counter(p.label for p in physics.points) == {"physics": PER_FIELD}
+
+
+def test_textless_nodes_whose_neighbours_have_no_label_are_grey() -> None:
+    network = labelled_network(field=labels_of([]))
+    points = {p.id: p for p in mapped(network, types=("paper", "author")).points}
+    assert points["p0"].group == points["author of p0"].group == UNLABELLED
+    assert points["author of p1"].group == points["p1"].group != UNLABELLED
 
 
 def test_without_labels_all_types_are_shown_by_colour() -> None:
@@ -133,6 +146,9 @@ def test_mistakes_in_options(network: Network) -> None:
         "--classes names 'poetry', of paper nodes the labels are 'biology', 'history', 'physics'."
     )
     assert complaint(network, types=("author", "venue"), classes=("poetry",)) == (
+        "--classes names 'poetry', of author and venue nodes the labels are 'biology', 'history', 'physics'."
+    )
+    assert complaint(labelled_network(field=None), types=("author", "venue"), classes=("poetry",)) == (
         "--classes names 'poetry', of author and venue nodes there are no labels."
     )
 

@@ -201,6 +201,28 @@ def neighbor_labels(
     first by name.
     """
     sources = (from_type,) if isinstance(from_type, str) else from_type
+    elected, lost = _elected(network, node_type, sources, options)
+    chosen, left_out = _chosen(elected, options.min_members)
+    return _labels(elected, chosen, node_type, (*lost, *left_out))
+
+
+def label_lists(network: Network, node_type: NodeType) -> pl.Series | None:
+    """A list of labels for each node, its own or the one that most of its neighbours have; or no labels."""
+    if node_type in network.label_kinds:
+        return network.labels(node_type)
+    sources = _label_sources(network, node_type)
+    if node_type not in network.schema.textless or not sources:
+        return None
+    elected, _ = _elected(network, node_type, sources, LabelOptions(min_members=1))
+    rows = pl.DataFrame({"row": pl.int_range(network.schema.counts[node_type], eager=True)})
+    lists = rows.join(elected.group_by("row").agg("label"), on="row", how="left", maintain_order="left")
+    return lists["label"].fill_null(pl.Series([[]], dtype=pl.List(pl.String)))
+
+
+def _elected(
+    network: Network, node_type: NodeType, sources: tuple[NodeType, ...], options: LabelOptions
+) -> tuple[pl.DataFrame, tuple[LeftOut, ...]]:
+    """(row, label) that neighbours vote for, and what is lost of their labels."""
     pairs = _one_after_another(network, {t: _pairs(network, t, options) for t in sources}, "row")
     classes, _ = _chosen(pairs, options.min_members, options.top_classes)
     labelled = pairs.rename({"row": "neighbor"}).join(classes, on="label")  # neighbor, label, class
@@ -217,8 +239,7 @@ def neighbor_labels(
     rare = LeftOut.between("not among the classes that count of its neighbours", all_labels, votes)
     nobodys = f"not the {options.textless} of any node's neighbours"
     lost = LeftOut.between(nobodys, votes.select("row", "label"), elected)
-    chosen, left_out = _chosen(elected, options.min_members)
-    return _labels(elected, chosen, node_type, (*rare, *lost, *left_out))
+    return elected, (*rare, *lost)
 
 
 def _one_after_another(network: Network, frames: dict[NodeType, pl.DataFrame], column: str) -> pl.DataFrame:
