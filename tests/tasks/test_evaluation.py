@@ -291,6 +291,36 @@ def test_relations_without_vectors_are_a_note(run: OpenRun) -> None:
         evaluate_vectors(tiny_network(), venues, links)
 
 
+def test_a_split_file_says_which_pairs_are_asked_for_and_which_nodes_are_unseen(
+    run: OpenRun, tmp_path: Path
+) -> None:
+    given = replace(QUICK, split=str(run.run.path / "split.parquet"))
+    found, own = evaluate_vectors(tiny_network(), random_vectors(), given), evaluate_run(run, QUICK)[0]
+    figures, expected = (
+        [(one.relation, one.part, one.pairs) for one in result.link_prediction] for result in (found, own)
+    )
+    assert figures == expected
+    settings, expected_settings = (
+        [(one.node_type, one.setting, one.result.nodes) for one in result.classification]
+        for result in (found, own)
+    )
+    assert settings == expected_settings
+    assert {setting for _, setting, _ in settings} == {"transductive", "inductive"}
+    usual = evaluate_vectors(tiny_network(), random_vectors(), QUICK)
+    assert {one.setting for one in usual.classification} == {"transductive"}
+    with pytest.raises(InputError, match="not a split"):
+        evaluate_vectors(tiny_network(), random_vectors(), replace(QUICK, split=str(tmp_path / "none")))
+
+
+def test_relations_between_types_of_other_lengths_are_a_note() -> None:
+    vectors = random_vectors()
+    vectors["author"] = NodeVectors.of_all(vectors["author"].matrix[:, :3])
+    found = evaluate_vectors(tiny_network(), vectors, replace(QUICK, tasks=("link_prediction",)))
+    assert {one.relation for one in found.link_prediction} == {"cites", "published_in"}
+    told = "vectors of paper nodes have 4 numbers, those of author 3"
+    assert found.notes == [f"written_by: not ranked; {told}."]
+
+
 def test_one_types_labels_that_fail_leave_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     papers = labels.own_labels(tiny_network(), "paper", QUICK.labels)
     monkeypatch.setattr(labels, "MOST_CELLS", papers.matrix.size - 1)

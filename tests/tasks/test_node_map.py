@@ -9,8 +9,9 @@ import pytest
 from heterformer.errors import InputError
 from heterformer.network.store import Network
 from heterformer.tasks.node_map import OTHER, UNLABELLED, Group, NodeMap, Selection, map_of
+from heterformer.tasks.node_vectors import NodeVectors
 from heterformer.tasks.projection import MapOptions
-from tests.tasks.mapping import FIELDS, PER_FIELD, labelled_network, planted_vectors, share_of_own
+from tests.tasks.mapping import FIELDS, PER_FIELD, labelled_network, of_all, planted_vectors, share_of_own
 
 PAPERS = len(FIELDS) * PER_FIELD
 
@@ -21,7 +22,7 @@ def network() -> Network:
 
 
 def mapped(network: Network, **options: Any) -> NodeMap:
-    return map_of(network, planted_vectors(network), MapOptions(**options))
+    return map_of(network, of_all(planted_vectors(network)), MapOptions(**options))
 
 
 def labels_of(*special: list[str]) -> list[list[str]]:
@@ -134,7 +135,7 @@ def test_very_few_nodes(network: Network, count: int) -> None:
 
 def complaint(network: Network, vectors: dict[str, Any] | None = None, **options: Any) -> str:
     with pytest.raises(InputError) as caught:
-        map_of(network, planted_vectors(network) if vectors is None else vectors, MapOptions(**options))
+        map_of(network, of_all(vectors or planted_vectors(network)), MapOptions(**options))
     return str(caught.value)
 
 
@@ -153,13 +154,23 @@ def test_mistakes_in_options(network: Network) -> None:
     )
 
 
+def test_only_nodes_with_vectors_are_shown(network: Network) -> None:
+    papers = planted_vectors(network)["paper"]
+    rows = np.arange(1, PAPERS, 2)
+    found = map_of(network, {"paper": NodeVectors(rows, papers[rows])})
+    assert {p.id for p in found.points} == set(network.ids("paper", rows))
+    assert found.nodes == len(rows)
+    places = {p.id: (p.x, p.y) for p in found.points}
+    fields = [labels_of()[row][0] for row in rows]
+    assert share_of_own(np.array([places[i] for i in network.ids("paper", rows)]), fields) > 0.9
+
+
 def test_mistakes_in_vectors(network: Network) -> None:
     vectors = planted_vectors(network)
     papers = vectors["paper"]
     assert complaint(network, {"paper": papers}, types=("venue",)) == (
         "--types names 'venue', but there are vectors of 'paper' only."
     )
-    assert complaint(network, {"paper": papers[1:]}) == "there are 59 vectors of 60 paper nodes."
     broken = papers.copy()
     broken[7, 2] = np.nan
     assert complaint(network, {"paper": broken}) == (

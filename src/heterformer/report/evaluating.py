@@ -22,6 +22,8 @@ Reported = tuple[Evaluation, dict[str, Any]]
 
 def report_on_run(path: Path, options: EvaluateOptions) -> Reported:
     """Evaluate a run; the page is RUN/report.md."""
+    if options.split is not None:
+        raise InputError("--split goes with --vectors; a run is asked for the pairs of its own split.")
     opened = open_run(path)
     _check_map(opened.network, options)
     found, vectors = evaluate_run(opened, options)
@@ -52,16 +54,11 @@ def _check_map(network: Network, options: EvaluateOptions) -> None:
 
 
 def _map(found: Evaluation, vectors: Vectorized, out: Path, options: EvaluateOptions) -> list[Path]:
-    """The map of all types whose every node has a vector."""
+    """The map of the nodes that have vectors."""
     if not options.wants("map"):
         return []
     notes, drawn = Notes(found.notes), list[Path]()
-    counts = found.network.schema.counts
-    whole = {t: one.matrix for t, one in vectors.items() if len(one.rows) == counts[t]}
-    if missing := [t for t in vectors if t not in whole]:
-        found.notes.append(f"The map leaves out {', '.join(missing)}: not every node has a vector.")
-    if whole:
-        with notes.trying("No map", "map"):
-            drawn = draw_map(found.network, whole, out / "figures", options.map)
+    with notes.trying("No map", "map"):
+        drawn = draw_map(found.network, vectors, out / "figures", options.map)
     notes.insist("map", options.tasks, drawn)
     return drawn

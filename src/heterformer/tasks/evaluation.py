@@ -87,12 +87,13 @@ def evaluate_run(opened: OpenRun, options: EvaluateOptions) -> tuple[Evaluation,
 def evaluate_vectors(network: Network, vectors: Vectorized, options: EvaluateOptions) -> Evaluation:
     """All tasks but the map, with vectors from elsewhere."""
     found, notes = Evaluation(network), Notes()
+    split = None if options.split is None else Split.open(options.split, network)
     labels = _labels(network, tuple(vectors), options, notes)
     if options.wants("link_prediction"):
         with notes.trying("No link prediction", "link_prediction"):
-            found = _links_of_vectors(found, vectors, options, notes)
+            found = _links_of_vectors(found, vectors, split or make_split(network), options, notes)
         notes.insist("link_prediction", options.tasks, found.link_prediction)
-    _on_labels(found, labels, vectors, {}, options, notes)
+    _on_labels(found, labels, vectors, split.hidden if split else {}, options, notes)
     return replace(found, notes=notes.sentences)
 
 
@@ -114,11 +115,10 @@ def _links_of_run(found: Evaluation, opened: OpenRun, options: EvaluateOptions, 
 
 
 def _links_of_vectors(
-    found: Evaluation, vectors: Vectorized, options: EvaluateOptions, notes: Notes
+    found: Evaluation, vectors: Vectorized, split: Split, options: EvaluateOptions, notes: Notes
 ) -> Evaluation:
-    """The pairs of the usual split, among nodes that have vectors; whoever made those may have seen them."""
+    """A split's pairs among nodes that have vectors; whoever made those may have seen them."""
     network = found.network
-    split = make_split(network)
     questions = []
     if _rankable(network.schema.predicted, tuple(vectors), notes):
         questions = predicted_pairs(network, {part: getattr(split, part) for part in options.parts})
@@ -126,6 +126,11 @@ def _links_of_vectors(
     asked = []
     for question in questions:
         ends = question.relation.source, question.relation.target
+        widths = [vectors[t].matrix.shape[1] for t in ends]
+        if widths[0] != widths[1]:
+            lengths = f"vectors of {ends[0]} nodes have {widths[0]} numbers, those of {ends[1]} {widths[1]}"
+            notes.sentences.append(f"{question.relation.name}: not ranked; {lengths}.")
+            continue
         there = np.logical_and(*(vectors[t].has(question.pairs[:, i]) for i, t in enumerate(ends)))
         if not there.all():
             told = f"{there.sum():,} of {len(there):,} {question.part} pairs have vectors at both ends"

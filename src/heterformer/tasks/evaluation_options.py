@@ -28,6 +28,9 @@ class EvaluateOptions:
     """Which pairs of the predicted relation to rank."""
     similarity: Literal["inner", "cosine"] = "inner"
     """How --vectors are compared in link prediction; a run's are compared as they were trained."""
+    split: str | None = None
+    """With --vectors: ask for the pairs of this split, which 'heterformer split' or a run wrote, and classify
+    the nodes that it hides from training apart."""
     precision: Precision = "float32"
     """Precision of matrix products that make a run's vectors; bf16 is faster where the processor has it,
     and rounds."""

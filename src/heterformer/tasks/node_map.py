@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -15,6 +15,7 @@ from heterformer.errors import InputError
 from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
 from heterformer.tasks.labels import label_lists
+from heterformer.tasks.node_vectors import Vectorized
 from heterformer.tasks.projection import (
     MOST_CLASSES,
     Floats,
@@ -83,12 +84,19 @@ class Selection:
     labels: Mapping[NodeType, pl.Series]  # of all nodes of the types that have some: lists
 
     @classmethod
-    def of(cls, network: Network, types: Sequence[NodeType], options: MapOptions) -> Selection:
-        """Choose among the nodes of ``types``, those that have vectors."""
+    def of(
+        cls,
+        network: Network,
+        types: Sequence[NodeType],
+        options: MapOptions,
+        known: Mapping[NodeType, Rows] | None = None,
+    ) -> Selection:
+        """Choose among the nodes of ``types``, those that have vectors, or their rows ``known``."""
         shown = _shown_types(network, types, options)
         labels = {t: lists for t in shown if (lists := label_lists(network, t)) is not None}
         classes = _classes(labels, shown, options)
         rows = {t: _eligible(network.schema.counts[t], labels.get(t), options.classes) for t in shown}
+        rows = {t: np.intersect1d(rows[t], known[t]) if known and t in known else rows[t] for t in shown}
         if not any(map(len, rows.values())):
             raise InputError(f"{network.path}: there are no {' or '.join(shown)} nodes to show.")
         rng = np.random.default_rng(options.seed)
@@ -97,16 +105,15 @@ class Selection:
         return cls(shown, classes, sample, sum(map(len, rows.values())), labels)
 
 
-def map_of(
-    network: Network, vectors: Mapping[NodeType, NDArray[Any]], options: MapOptions | None = None
-) -> NodeMap:
-    """Lay out nodes by their vectors: by type, (N, d) in the network's order of rows.
+def map_of(network: Network, vectors: Vectorized, options: MapOptions | None = None) -> NodeMap:
+    """Lay out the nodes that have vectors by these.
 
     Text-rich nodes are laid out by t-SNE, and textless ones placed among them if both are shown. Colours tell
     labels, and grey that a node has none of those shown; if no type shown has labels, colours tell types.
     """
     options = options or MapOptions()
-    chosen = Selection.of(network, tuple(vectors), options)
+    known = {t: one.rows for t, one in vectors.items()}
+    chosen = Selection.of(network, tuple(vectors), options, known)
     found = _gathered(network, vectors, chosen)
     texts = tuple(t for t in chosen.types if t in network.schema.text_rich and len(found[t])) or chosen.types
     places = _places(found, texts, options)
@@ -187,16 +194,11 @@ def _shares(counts: Mapping[NodeType, int], most: int) -> dict[NodeType, int]:
     return shares
 
 
-def _gathered(
-    network: Network, vectors: Mapping[NodeType, NDArray[Any]], chosen: Selection
-) -> dict[NodeType, Floats]:
+def _gathered(network: Network, vectors: Vectorized, chosen: Selection) -> dict[NodeType, Floats]:
     """(r, d) by type: the vectors of the nodes shown."""
     found = {}
     for node_type, rows in chosen.rows.items():
-        matrix, count = vectors[node_type], network.schema.counts[node_type]
-        if len(matrix) != count:
-            raise InputError(f"there are {len(matrix):,} vectors of {count:,} {node_type} nodes.")
-        found[node_type] = np.asarray(matrix[rows], dtype=np.float32)
+        found[node_type] = vectors[node_type].of(rows)
         bad = first_not_finite(found[node_type])
         if bad is not None:
             node_id = network.ids(node_type, [rows[bad]])[0]
