@@ -39,6 +39,7 @@ from heterformer.tasks.projection import MapOptions
 from heterformer.tasks.search_options import SearchOptions, with_neighbor_flags
 from heterformer.tasks.variants import Choice
 from heterformer.training.options import TrainingOptions, with_config
+from heterformer.typed_flags import as_typed
 
 SpecFile = Annotated[Path, Positional, arg(metavar="SPEC")]
 NetworkFolder = Annotated[Path, Positional, arg(metavar="NET")]
@@ -493,7 +494,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except ToldElsewhereError:
         _end_after_another()
     except InputError as error:
-        _fail(str(error))
+        _fail(as_typed(str(error), arguments))
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         _fail(f"{where}{error.strerror or error}.")

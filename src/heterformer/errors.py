@@ -1,10 +1,11 @@
 """The one exception that means: the input is wrong, not the program."""
 
 
-class InputError(ValueError):
+class InputError(Exception):
     """A mistake in what the user gave. Its message is one sentence that names the place and the remedy.
 
-    The command line prints it without a traceback and exits with 1.
+    The command line prints it without a traceback and exits with 1. It is no ValueError because tyro takes
+    those of a group of options for its own and prints them with names that nobody knows.
     """
 
 

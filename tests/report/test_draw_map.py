@@ -19,7 +19,7 @@ from heterformer.tasks import search_store
 from heterformer.tasks.projection import MapOptions
 from tests.learning import tiny_network
 from tests.report.pictures import check_picture
-from tests.tasks.mapping import labelled_network, planted_vectors
+from tests.tasks.mapping import labelled_network, of_all, planted_vectors
 from tests.tasks.searching import tiny_run
 
 
@@ -52,12 +52,12 @@ def failed(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
 def test_a_picture_and_a_page(tmp_path: Path) -> None:
     network = labelled_network()
     out = tmp_path / "figures"
-    drawn = draw_map(network, planted_vectors(network), out)
+    drawn = draw_map(network, of_all(planted_vectors(network)), out)
     assert drawn == [out / "map.png", out / "map.html"]
     check_picture(out / "map.png")
     assert ids_in(out / "map.html") == set(network.ids("paper"))
     before = [path.read_bytes() for path in drawn]
-    assert [path.read_bytes() for path in draw_map(network, planted_vectors(network), out)] == before
+    assert [path.read_bytes() for path in draw_map(network, of_all(planted_vectors(network)), out)] == before
     assert sorted(path.name for path in out.iterdir()) == ["map.html", "map.png"]
 
 
@@ -92,8 +92,8 @@ def test_the_command_takes_vectors_from_a_file(
     monkeypatch.setattr(drawing, "draw_map", noted)
     main(["map", str(run), "--types", "author", "venue", "--vectors", str(vectors.path)])
     assert list(seen) == ["author", "venue"]
-    for node_type, matrix in seen.items():
-        assert np.array_equal(matrix, vectors.matrix(node_type))
+    for node_type, one in seen.items():
+        assert np.array_equal(one.matrix, vectors.matrix(node_type))
     assert not (run / "search").exists()
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
+import numpy as np
+import polars as pl
 import pytest
 
 from heterformer.cli import main
 from heterformer.embedding.embed import embed_run
+from heterformer.report import evaluating
 from heterformer.report.sheet import four_digits
 from tests.failing import Failed
 from tests.learning import tiny_network
@@ -47,6 +51,24 @@ def test_a_run_gets_a_page_with_all_tasks(run: Path, capsys: pytest.CaptureFixtu
     assert str(run / "report.md") in shown.replace("\n", "")
 
 
+def test_the_page_says_how_it_was_made(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    chosen = ["--tasks", "link_prediction", "--parts", "test", "--labels.min-members", "7"]
+    chosen += ["--precision", "bf16"]
+    main(["evaluate", str(run), *chosen, "--json"])
+    printed = json.loads(capsys.readouterr().out)["evaluation"]
+    page, values = (run / "report.md").read_text(), json.loads((run / "report.json").read_text())
+    assert printed == values["evaluation"]
+    command = shlex.split(values["evaluation"]["command"])
+    assert command[:3] == ["heterformer", "evaluate", str(run)]
+    assert set(command[3:]) == set(chosen)
+    assert values["evaluation"]["command"] in page
+    assert values["evaluation"]["options"]["labels"]["min_members"] == 7
+    for flag in ("--labels.min-members 7", "--classification.hidden 200", "--clustering.seed 0"):
+        assert f"\n{flag}\n" in page
+    main([*command[1:], "--json"])
+    assert json.loads(capsys.readouterr().out) == values
+
+
 def test_tasks_can_be_chosen_and_printed_as_json(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["evaluate", str(run), "--tasks", "link_prediction", "--parts", "test", "--json"])
     values = json.loads(capsys.readouterr().out)
@@ -69,9 +91,32 @@ def test_vectors_of_any_method_get_the_same_page(run: Path, tmp_path: Path) -> N
     assert "## Node clustering" in (tmp_path / "page" / "report.md").read_text()
 
 
+def test_a_mistake_about_the_map_shows_before_the_work(
+    run: Path, failed: Failed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evaluating, "evaluate_run", lambda *_: pytest.fail("tasks were done"))
+    assert "names 'papre'" in failed(main, ["evaluate", str(run), "--map.types", "papre"])
+    assert "names 'nosuch'" in failed(main, ["evaluate", str(run), "--map.classes", "nosuch"])
+
+
+def test_a_map_that_cannot_be_drawn_is_a_note_unless_it_was_asked_for(tmp_path: Path, failed: Failed) -> None:
+    file, network = tmp_path / "venues.parquet", tiny_network()
+    ids = network.ids("venue")
+    pl.DataFrame({"id": ids, "type": ["venue"] * len(ids), "vector": np.eye(len(ids))}).write_parquet(file)
+    command = ["evaluate", str(network.path), "--vectors", str(file), "--map.types", "paper"]
+    said = failed(main, [*command, "--tasks", "map"])
+    why = "No map: --types names 'paper', but there are vectors of 'venue' only."
+    assert said == why
+    assert not (tmp_path / "venues.parquet.report" / "report.md").exists()
+    main([*command, *QUICK])
+    assert f"- {why}\n" in (tmp_path / "venues.parquet.report" / "report.md").read_text()
+
+
 def test_mistakes_are_one_sentence(run: Path, tmp_path: Path, failed: Failed) -> None:
     said = failed(main, ["evaluate", str(run), "--out", str(tmp_path)])
     assert said == "--out goes with --vectors; a run's report is written into the run."
+    said = failed(main, ["evaluate", str(run), "--split", "x.parquet"])
+    assert said == "--split goes with --vectors; a run is asked for the pairs of its own split."
     (tmp_path / "file").write_text("x")
     said = failed(main, ["evaluate", str(tiny_network().path), "--vectors", str(tmp_path / "file")])
     assert "holds no vectors" in said

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 
 from rich.console import Console
 
@@ -43,13 +44,16 @@ def test_one_row_per_model_and_part() -> None:
 
 def test_the_table_says_among_how_many_was_ranked() -> None:
     assert SHEET.headings[2:] == ("PREC", "MRR", "NDCG", "full MRR", "Hits@1", "@10", "@100")
-    assert "among the keys of 100 pairs" in SHEET.note
+    assert "among the keys of at most 100 pairs" in SHEET.note  # there are only 20
+    many = replace(result("test", 0.1), pairs=100)
+    assert "among the keys of 100 pairs" in relations_table([many], [], "links").note
     assert "among all 12,345 candidates" in SHEET.note
 
 
 def test_all_columns_fit_into_eighty_characters() -> None:
     output = io.StringIO()
-    relations = relations_table([result("validation", 0.1, "published_in")], ["published_in"], "links")
+    many = replace(result("validation", 0.1, "published_in"), pairs=123_456)
+    relations = relations_table([many], ["published_in"], "links")
     for sheet in (SHEET, relations):
         Console(file=output, width=80).print(sheet.table())
     assert "…" not in output.getvalue()
@@ -59,13 +63,15 @@ def test_all_columns_fit_into_eighty_characters() -> None:
 def test_relations_are_told_apart_and_those_that_training_saw_are_marked() -> None:
     results = [result("test", 0.2), result("test", 0.3, "written_by"), result("test", 0.4, "published_in")]
     sheet = relations_table(results, ["written_by"], "link prediction")
-    assert [row[:3] for row in sheet.rows] == [
-        ("cites", "test", "12,345"),
-        ("†written_by", "test", "12,345"),
-        ("published_in", "test", "12,345"),
+    assert sheet.headings[:4] == ("relation", "part", "pairs", "among")
+    assert [row[:4] for row in sheet.rows] == [
+        ("cites", "test", "20", "12,345"),
+        ("†written_by", "test", "20", "12,345"),
+        ("published_in", "test", "20", "12,345"),
     ]
-    assert sheet.rows[1][3:] == (".3000", ".3100", ".3200", ".3300", ".3400", ".3500", ".3600")
-    assert "†: training saw these pairs (--split.also written_by would hide them)" in sheet.note
+    assert sheet.rows[1][4:] == (".3000", ".3100", ".3200", ".3300", ".3400", ".3500", ".3600")
+    saw = "†: training saw these pairs, those of held-out nodes excepted"
+    assert f"{saw} (--split.also written_by would hide them)" in sheet.note
     assert "†" not in relations_table(results, [], "link prediction").note
 
 

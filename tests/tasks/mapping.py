@@ -9,6 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from heterformer.network.store import Network
+from heterformer.tasks.node_vectors import NodeVectors
 
 FIELDS = ("biology", "history", "physics")
 PER_FIELD = 20
@@ -59,6 +60,11 @@ def planted_vectors(network: Network) -> dict[str, NDArray[np.float64]]:
     authors[:, -1] += 3
     venues = np.random.default_rng(1).normal(size=(network.schema.counts["venue"], papers.shape[1]))
     return {"paper": papers, "author": authors, "venue": venues}
+
+
+def of_all(matrices: dict[str, NDArray[Any]]) -> dict[str, NodeVectors]:
+    """Vectors of all nodes, in the network's order."""
+    return {node_type: NodeVectors.of_all(matrix) for node_type, matrix in matrices.items()}
 
 
 def share_of_own(places: NDArray[Any], groups: list[Any], neighbors: int = 5) -> float:

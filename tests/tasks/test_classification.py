@@ -19,6 +19,7 @@ from heterformer.tasks.classification import (
 )
 from heterformer.tasks.classifiers import MLP, Examples, Predictor, fit_majority
 from heterformer.tasks.labels import Labels
+from heterformer.tasks.left_out import LeftOut
 from heterformer.tasks.stratified import TEST, stratified_parts
 from tests.tasks.planted import clusters, labelled, labelled_several
 
@@ -142,7 +143,7 @@ def test_rare_classes_are_left_out_and_named() -> None:
     vectors, labels = clusters([20, 20, 3, 2, 1])
     found = classify(vectors, labels, QUICK, learning_rate=0.01)
     assert found.classes == {"c0": 20, "c1": 20, "c2": 3}
-    assert found.left_out == ("c3", "c4")
+    assert found.left_out == (LeftOut("fewer than 3 nodes here", 2, 3, ("c3", "c4")),)
     assert found.nodes == 43
 
 

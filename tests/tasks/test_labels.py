@@ -13,6 +13,7 @@ from heterformer.errors import InputError
 from heterformer.network.store import Network
 from heterformer.tasks import labels as labels_module
 from heterformer.tasks.labels import LabelOptions, Labels, labels_of, neighbor_labels, own_labels
+from heterformer.tasks.left_out import LeftOut
 
 ANY = LabelOptions(min_members=1)
 
@@ -136,8 +137,66 @@ def test_too_many_classes(monkeypatch: pytest.MonkeyPatch) -> None:
         own_labels(library(["a", "b", "c"]), "paper", ANY)
     assert str(caught.value) == (
         "paper: 3 classes of 3 nodes are too many to tell apart; "
-        "choose fewer with --top-classes or --min-members."
+        "choose fewer with --labels.top-classes or --labels.min-members."
     )
+
+
+# --- What is left out -------------------------------------------------------------------------------------
+
+
+def test_classes_and_nodes_that_do_not_count_are_told() -> None:
+    network = library([["a"]] * 12 + [["b"]] * 12 + [["c"]] * 2 + [["d", "a"]] + [["d"]] * 8 + [[]] * 5)
+    found = own_labels(network, "paper", LabelOptions())
+    (rare,) = found.left_out
+    assert rare == LeftOut("fewer than 10 nodes", classes=2, nodes=10, such_as=("d", "c"))
+    assert str(rare) == "2 classes ('d', 'c') and 10 nodes with no other class left out: fewer than 10 nodes"
+    assert found.restricted(np.arange(9)).single().with_members(2).left_out == (rare,)
+    few = own_labels(network, "paper", LabelOptions(min_members=9, top_classes=2)).left_out
+    assert [(one.reason, one.classes, one.nodes, one.such_as) for one in few] == [
+        ("fewer than 9 nodes", 1, 2, ("c",)),
+        ("not among the 2 most frequent", 1, 8, ("d",)),
+    ]
+    assert own_labels(network, "paper", ANY).left_out == ()
+
+
+def test_what_authors_lack_of_their_papers_classes_is_told() -> None:
+    papers = ["a", "a", "a", "b", "b", "c"]
+    wrote = [(0, "x"), (1, "x"), (3, "x"), (2, "y"), (4, "z"), (5, "w"), (5, "y")]
+    network = library(papers, wrote)
+    found = neighbor_labels(network, "author", "paper", LabelOptions(min_members=2))
+    assert by_id(network, "author", found) == {"x": {"a"}, "y": {"a"}}
+    assert [(one.classes, one.nodes, one.such_as) for one in found.left_out] == [
+        (1, 1, ("c",)),  # one paper has it: w has no class
+        (1, 1, ("b",)),  # the majority of z alone
+    ]
+    every = LabelOptions(min_members=1, textless="share", textless_share=0.9)
+    shared = neighbor_labels(network, "author", "paper", every)
+    assert by_id(network, "author", shared) == {"z": {"b"}, "w": {"c"}}
+    assert [(one.classes, one.nodes, one.such_as) for one in shared.left_out] == [(1, 2, ("a",))]
+
+
+@pytest.mark.parametrize(
+    ("papers", "complaint"),
+    [
+        (
+            ["a"] * 12 + ["b"],
+            "paper: all 12 nodes that are left have the class 'a' (1 class ('b') and 1 node with no other "
+            "class left out: fewer than 10 nodes; --labels.min-members and --labels.top-classes say which "
+            "classes count), expected at least two classes.",
+        ),
+        (
+            [str(i) for i in range(5)],
+            "paper: no node has a class that counts (5 classes ('0', '1', '2', …) and 5 nodes with no other "
+            "class left out: fewer than 10 nodes; --labels.min-members and --labels.top-classes say which "
+            "classes count), expected at least two classes.",
+        ),
+    ],
+)
+def test_why_there_are_no_two_classes(papers: list[str], complaint: str) -> None:
+    found = own_labels(library(papers), "paper", LabelOptions())
+    with pytest.raises(InputError) as caught:
+        found.check(np.zeros((len(found), 3)))
+    assert str(caught.value) == complaint
 
 
 # --- Labels from neighbours ------------------------------------------------------------------------------
@@ -397,8 +456,9 @@ def test_vectors_that_do_not_fit(classes: list[set[str]], vectors: Any, complain
 
 def test_no_labelled_node() -> None:
     none = some_labels([1], [{"a"}]).with_members(2)
-    with pytest.raises(InputError, match=r"^paper: no node has a class; --min-members and --top-classes say"):
+    with pytest.raises(InputError) as caught:
         none.check(np.zeros((0, 3)))
+    assert str(caught.value) == "paper: no node has a class, expected at least two classes."
 
 
 # --- Options ---------------------------------------------------------------------------------------------

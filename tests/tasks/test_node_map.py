@@ -9,8 +9,9 @@ import pytest
 from heterformer.errors import InputError
 from heterformer.network.store import Network
 from heterformer.tasks.node_map import OTHER, UNLABELLED, Group, NodeMap, Selection, map_of
+from heterformer.tasks.node_vectors import NodeVectors
 from heterformer.tasks.projection import MapOptions
-from tests.tasks.mapping import FIELDS, PER_FIELD, labelled_network, planted_vectors, share_of_own
+from tests.tasks.mapping import FIELDS, PER_FIELD, labelled_network, of_all, planted_vectors, share_of_own
 
 PAPERS = len(FIELDS) * PER_FIELD
 
@@ -21,7 +22,7 @@ def network() -> Network:
 
 
 def mapped(network: Network, **options: Any) -> NodeMap:
-    return map_of(network, planted_vectors(network), MapOptions(**options))
+    return map_of(network, of_all(planted_vectors(network)), MapOptions(**options))
 
 
 def labels_of(*special: list[str]) -> list[list[str]]:
@@ -83,16 +84,29 @@ def test_textless_nodes_stand_among_the_texts(network: Network) -> None:
     found = mapped(network, types=("paper", "author", "venue"))
     assert found.placed == ("author", "venue")
     assert Counter(p.node_type for p in found.points) == {"paper": PAPERS, "author": PAPERS, "venue": 4}
-    assert found.groups[-2:] == (Group("author", "type"), Group("venue", "type"))
+    assert {group.kind for group in found.groups} == {"class"}
     people = [p for p in found.points if p.node_type != "venue"]
     field = {i: field for i, (field,) in zip(network.ids("paper"), labels_of(), strict=True)}
     fields = [field[p.id.removeprefix("author of ")] for p in people]
+    assert [p.label for p in people] == fields  # an author's is that of most of the papers
     assert share_of_own(np.array([(p.x, p.y) for p in people]), fields) > 0.9
 
 
 def test_textless_nodes_alone(network: Network) -> None:
     found = mapped(network, types=("author",))
-    assert (found.types, found.placed, found.groups) == (("author",), (), (Group("author", "type"),))
+    assert (found.types, found.placed) == (("author",), ())
+    assert Counter(p.label for p in found.points) == dict.fromkeys(
+        ["biology", "history", "physics"], PER_FIELD
+    )
+    physics = mapped(network, types=("author",), classes=("physics",))
+    assert Counter(p.label for p in physics.points) == {"physics": PER_FIELD}
+
+
+def test_textless_nodes_whose_neighbours_have_no_label_are_grey() -> None:
+    network = labelled_network(field=labels_of([]))
+    points = {p.id: p for p in mapped(network, types=("paper", "author")).points}
+    assert points["p0"].group == points["author of p0"].group == UNLABELLED
+    assert points["author of p1"].group == points["p1"].group != UNLABELLED
 
 
 def test_without_labels_all_types_are_shown_by_colour() -> None:
@@ -121,7 +135,7 @@ def test_very_few_nodes(network: Network, count: int) -> None:
 
 def complaint(network: Network, vectors: dict[str, Any] | None = None, **options: Any) -> str:
     with pytest.raises(InputError) as caught:
-        map_of(network, planted_vectors(network) if vectors is None else vectors, MapOptions(**options))
+        map_of(network, of_all(vectors or planted_vectors(network)), MapOptions(**options))
     return str(caught.value)
 
 
@@ -133,8 +147,22 @@ def test_mistakes_in_options(network: Network) -> None:
         "--classes names 'poetry', of paper nodes the labels are 'biology', 'history', 'physics'."
     )
     assert complaint(network, types=("author", "venue"), classes=("poetry",)) == (
+        "--classes names 'poetry', of author and venue nodes the labels are 'biology', 'history', 'physics'."
+    )
+    assert complaint(labelled_network(field=None), types=("author", "venue"), classes=("poetry",)) == (
         "--classes names 'poetry', of author and venue nodes there are no labels."
     )
+
+
+def test_only_nodes_with_vectors_are_shown(network: Network) -> None:
+    papers = planted_vectors(network)["paper"]
+    rows = np.arange(1, PAPERS, 2)
+    found = map_of(network, {"paper": NodeVectors(rows, papers[rows])})
+    assert {p.id for p in found.points} == set(network.ids("paper", rows))
+    assert found.nodes == len(rows)
+    places = {p.id: (p.x, p.y) for p in found.points}
+    fields = [labels_of()[row][0] for row in rows]
+    assert share_of_own(np.array([places[i] for i in network.ids("paper", rows)]), fields) > 0.9
 
 
 def test_mistakes_in_vectors(network: Network) -> None:
@@ -143,7 +171,6 @@ def test_mistakes_in_vectors(network: Network) -> None:
     assert complaint(network, {"paper": papers}, types=("venue",)) == (
         "--types names 'venue', but there are vectors of 'paper' only."
     )
-    assert complaint(network, {"paper": papers[1:]}) == "there are 59 vectors of 60 paper nodes."
     broken = papers.copy()
     broken[7, 2] = np.nan
     assert complaint(network, {"paper": broken}) == (

@@ -42,6 +42,17 @@ def test_without_a_type_they_are_of_the_type_that_asks(tmp_path: Path) -> None:
     assert vectors["paper"].of(np.array([1])).dtype == np.float32
 
 
+def test_each_type_has_its_own_length(tmp_path: Path) -> None:
+    ids, types = [IDS[7], AUTHORS[1], IDS[3]], ["paper", "author", "paper"]
+    vectors = given_vectors(
+        written(tmp_path, id=ids, type=types, vector=[[7.0], [1.0, 1.0], [3.0]]), tiny_network()
+    )
+    assert {t: one.matrix.shape for t, one in vectors.items()} == {"paper": (2, 1), "author": (1, 2)}
+    path = written(tmp_path, id=ids, type=types, vector=[[7.0, 1.0], [1.0], [3.0]])
+    with pytest.raises(InputError, match=r"row [13]: \d numbers in 'vector'"):
+        given_vectors(path, tiny_network())
+
+
 def test_all_of_a_type() -> None:
     vectors = NodeVectors.of_all(np.eye(3, dtype=np.float16))
     assert vectors.of(np.array([2, 0])).tolist() == [[0, 0, 1], [1, 0, 0]]

@@ -95,6 +95,19 @@ def test_they_are_made_again_when_the_weights_have_changed(
     assert embedding.calls == 2
 
 
+def test_they_are_made_again_in_another_precision(
+    run: Run, embedding: Embedding, capsys: pytest.CaptureFixture[str]
+) -> None:
+    exact = np.array(opened(run).matrix("paper"))
+    rounded = [SearchStore.open(run, run.network(), precision="bf16").matrix("paper") for _ in range(2)]
+    assert embedding.calls == 2
+    assert capsys.readouterr().err == f"{run.path}: its search vectors are not in bf16; making them again.\n"
+    assert np.array_equal(*rounded)
+    assert not np.array_equal(rounded[0], exact)
+    assert np.allclose(rounded[0], exact, atol=0.1)
+    assert np.array_equal(opened(run).matrix("paper"), exact)
+
+
 def test_a_stop_in_between_leaves_nothing_that_seems_up_to_date(
     run: Run, embedding: Embedding, monkeypatch: pytest.MonkeyPatch
 ) -> None:

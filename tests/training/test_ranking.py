@@ -39,6 +39,16 @@ def test_a_score_that_is_not_a_number_counts_against_the_model() -> None:
     assert rank([NAN, NAN], key=1) == 2
 
 
+def test_who_is_no_rival_is_not_ranked_before_the_key() -> None:
+    scores = torch.tensor([[1.0, 2.0, NAN, 1.0, 3.0]]).repeat(2, 1)
+    left_out = torch.tensor([[True, True, True, False, False], [False] * 5])
+    assert ranks(scores, torch.tensor([0, 0]), left_out).tolist() == [3, 5]
+    repeated = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    same = (repeated @ repeated.T).bool()
+    assert in_batch_ranks(repeated, repeated, 3, dot).tolist() == [2, 2, 1]
+    assert in_batch_ranks(repeated, repeated, 3, dot, lambda batch: same[batch, batch]).tolist() == [1, 1, 1]
+
+
 def test_infinite_scores() -> None:
     assert rank([math.inf, 1.0], key=0) == 1
     assert rank([-math.inf, 1.0], key=0) == 2

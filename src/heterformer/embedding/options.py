@@ -7,6 +7,8 @@ from typing import Literal
 
 from heterformer.errors import InputError
 
+Precision = Literal["float32", "bf16"]
+
 
 @dataclass(frozen=True)
 class EmbedOptions:
@@ -20,7 +22,7 @@ class EmbedOptions:
     """Precision of the written vectors."""
     states_dtype: Literal["float32", "float16"] = "float32"
     """Precision of the texts' states on disk in between; float16 takes half the space and rounds."""
-    precision: Literal["float32", "bf16"] = "float32"
+    precision: Precision = "float32"
     """Precision of matrix products; bf16 is faster where the processor has it, and rounds."""
     states: Literal["shared", "own"] = "shared"
     """Of several processes: one file of texts' states for all, or each computes those that its nodes need."""

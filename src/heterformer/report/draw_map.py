@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from numpy.typing import NDArray
-
-from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
 from heterformer.progress import waiting
 from heterformer.report.map_figure import draw_map_figure
 from heterformer.report.map_page import write_map_page
 from heterformer.tasks.node_map import Selection, map_of
+from heterformer.tasks.node_vectors import NodeVectors, Vectorized
 from heterformer.tasks.projection import MapOptions
 from heterformer.tasks.search_store import SearchStore
 from heterformer.training.run import Run
@@ -21,11 +17,11 @@ from heterformer.training.run import Run
 
 def draw_map(
     network: Network,
-    vectors: Mapping[NodeType, NDArray[Any]],
+    vectors: Vectorized,
     out: Path,
     options: MapOptions | None = None,
 ) -> list[Path]:
-    """Write ``map.png`` and ``map.html`` into ``out``; vectors by type, rows in the network's order."""
+    """Write ``map.png`` and ``map.html`` of the nodes that have vectors into ``out``."""
     with waiting("laying out the map"):
         found = map_of(network, vectors, options)
         return [draw_map_figure(found, out / "map.png"), write_map_page(found, out / "map.html")]
@@ -38,4 +34,6 @@ def draw_run_map(path: Path, options: MapOptions, vectors: Path | None = None) -
     Selection.of(network, network.schema.node_types, options)  # a mistake shows before vectors are made
     store = SearchStore.open(run, network, vectors)
     shown = Selection.of(network, store.types, options).types
-    return draw_map(network, {t: store.matrix(t) for t in shown}, path / "figures", options)
+    return draw_map(
+        network, {t: NodeVectors.of_all(store.matrix(t)) for t in shown}, path / "figures", options
+    )

@@ -13,7 +13,9 @@ from heterformer.report.run_figures import draw_run
 from heterformer.tasks.evaluate import open_run
 from heterformer.tasks.evaluation import Evaluation, evaluate_run, evaluate_vectors
 from heterformer.tasks.evaluation_options import EvaluateOptions
+from heterformer.tasks.node_map import Selection
 from heterformer.tasks.node_vectors import Vectorized, given_vectors
+from heterformer.tasks.notes import Notes
 from heterformer.training.processes import Processes
 
 Reported = tuple[Evaluation, dict[str, Any]]
@@ -22,15 +24,18 @@ Reported = tuple[Evaluation, dict[str, Any]]
 def report_on_run(path: Path, options: EvaluateOptions, processes: Processes | None = None) -> Reported:
     """Evaluate a run; the page is RUN/report.md, which of several processes the first one writes."""
     processes = processes or Processes()
+    if options.split is not None:
+        raise InputError("--split goes with --vectors; a run is asked for the pairs of its own split.")
     with processes.one_by_one():
         opened = open_run(path, options.device)
+        _check_map(opened.network, options)
     if processes.count > 1:
         opened.model.to(processes.device)
     found, vectors = evaluate_run(opened, options, processes)
     if not processes.first:
         return found, {}
     figures = draw_run(opened.run, path / "figures") + _map(found, vectors, path, options)
-    about = about_run(opened)
+    about = about_run(opened, options)
     write_report(found, about, path, figures)
     return found, about
 
@@ -41,19 +46,26 @@ def report_on_vectors(file: Path, folder: Path, out: Path, options: EvaluateOpti
     vectors = given_vectors(file, network)
     if out.exists() and not out.is_dir():
         raise InputError(f"{out}: is a file, expected a folder for the report.")
+    _check_map(network, options)
     found = evaluate_vectors(network, vectors, options)
     out.mkdir(parents=True, exist_ok=True)
-    about = about_vectors(file, network)
+    about = about_vectors(file, network, options)
     write_report(found, about, out, _map(found, vectors, out, options))
     return found, about
 
 
+def _check_map(network: Network, options: EvaluateOptions) -> None:
+    """A mistake shows before the tasks are done."""
+    if options.wants("map"):
+        Selection.of(network, network.schema.node_types, options.map)
+
+
 def _map(found: Evaluation, vectors: Vectorized, out: Path, options: EvaluateOptions) -> list[Path]:
-    """The map of all types whose every node has a vector."""
+    """The map of the nodes that have vectors."""
     if not options.wants("map"):
         return []
-    counts = found.network.schema.counts
-    whole = {t: one.matrix for t, one in vectors.items() if len(one.rows) == counts[t]}
-    if missing := [t for t in vectors if t not in whole]:
-        found.notes.append(f"The map leaves out {', '.join(missing)}: not every node has a vector.")
-    return draw_map(found.network, whole, out / "figures", options.map) if whole else []
+    notes, drawn = Notes(found.notes), list[Path]()
+    with notes.trying("No map", "map"):
+        drawn = draw_map(found.network, vectors, out / "figures", options.map)
+    notes.insist("map", options.tasks, drawn)
+    return drawn

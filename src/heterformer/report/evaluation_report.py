@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,8 @@ from heterformer.report.link_prediction_table import relations_table
 from heterformer.report.sheet import Sheet
 from heterformer.tasks.evaluate import OpenRun
 from heterformer.tasks.evaluation import Evaluation
-from heterformer.training.options import as_flags
+from heterformer.tasks.evaluation_options import EvaluateOptions, as_flags
+from heterformer.training.options import as_flags as training_flags
 
 PAGE, VALUES = "report.md", "report.json"
 FIGURES = {"map.png": "Map", "training.png": "Training"}  # file to heading, in the page's order
@@ -49,10 +50,11 @@ def as_json(found: Evaluation, about: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def about_run(opened: OpenRun) -> dict[str, Any]:
+def about_run(opened: OpenRun, evaluated: EvaluateOptions) -> dict[str, Any]:
     """What the page says of a run before any figure."""
     options, (position, early) = opened.run.options(), opened.run.progress()
-    command = ["heterformer", "train", str(opened.network.path), str(opened.run.path), *as_flags(options)]
+    folders = [str(opened.network.path), str(opened.run.path)]
+    command = ["heterformer", "train", *folders, *training_flags(options)]
     return {
         "title": f"{DISPLAY_NAMES[options.model.model]} on {opened.network.name}",
         "backbone": options.model.backbone,
@@ -60,12 +62,26 @@ def about_run(opened: OpenRun) -> dict[str, Any]:
         "best_step": early.best_step,
         "seed": options.seed,
         "command": shlex.join(command),
+        "evaluation": _how([str(opened.run.path)], evaluated),
     }
 
 
-def about_vectors(path: Path, network: Network) -> dict[str, Any]:
+def about_vectors(path: Path, network: Network, evaluated: EvaluateOptions) -> dict[str, Any]:
     """The same of vectors from elsewhere."""
-    return {"title": f"{path.name} on {network.name}", "vectors": str(path)}
+    return {
+        "title": f"{path.name} on {network.name}",
+        "vectors": str(path),
+        "evaluation": _how([str(network.path), "--vectors", str(path)], evaluated),
+    }
+
+
+def _how(of: list[str], options: EvaluateOptions) -> dict[str, Any]:
+    """The command that gives the same figures, and all options, those that are as usual included."""
+    return {
+        "command": shlex.join(["heterformer", "evaluate", *of, *as_flags(options)]),
+        "all_flags": shlex.join(as_flags(options, every=True)),
+        "options": asdict(replace(options, json=False)),
+    }
 
 
 def write_report(found: Evaluation, about: Mapping[str, Any], out: Path, figures: Sequence[Path]) -> None:
@@ -99,6 +115,14 @@ def as_markdown(found: Evaluation, about: Mapping[str, Any], out: Path, figures:
             parts += [f"## {heading}", f"![{heading}]({drawn[name]})"]
         if name == "map.png" and "map.html" in drawn:
             parts.append(f"[The same to explore, with names and search]({drawn['map.html']}).")
+    how = about["evaluation"]
+    parts += ["## How it was evaluated", f"```\n{how['command']}\n```"]
+    parts.append(f"With every option, seeds included:\n\n```\n{_wrapped(how['all_flags'])}\n```")
     if found.notes:
         parts += ["## Notes", "\n".join(f"- {note}" for note in found.notes)]
     return "\n\n".join(parts) + "\n"
+
+
+def _wrapped(flags: str) -> str:
+    """A flag a line."""
+    return flags.replace(" --", "\n--")

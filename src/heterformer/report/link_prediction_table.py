@@ -16,21 +16,24 @@ SEEN = "†"
 def link_prediction_table(rows: Mapping[str, Sequence[LinkPrediction]], title: str) -> Sheet:
     """One row per model and part: in-batch PREC, MRR, NDCG beside the filtered full ranking."""
     lines = [(name, one.part, *_figures(one)) for name, results in rows.items() for one in results]
-    some = next(iter(rows.values()))[0]
-    among = f"among all {some.full.candidates:,} candidates, other true keys left out"
-    return Sheet(title, ("", "part", *FIGURES), tuple(lines), _note(some, among), words=2)
+    results = [one for several in rows.values() for one in several]
+    among = f"among all {results[0].full.candidates:,} candidates, other true keys left out"
+    return Sheet(title, ("", "part", *FIGURES), tuple(lines), _note(results, among), words=2)
 
 
 def relations_table(results: Sequence[LinkPrediction], seen: Collection[str], title: str) -> Sheet:
     """One row per relation and part of a single model's; ``seen`` relations are marked."""
     lines = [
-        (SEEN * (one.relation in seen) + one.relation, one.part, f"{one.full.candidates:,}", *_figures(one))
+        (SEEN * (one.relation in seen) + one.relation, one.part, *_counts(one), *_figures(one))
         for one in results
     ]
-    note = _note(results[0], "among so many candidates, other true keys left out")
+    note = _note(results, "among so many candidates, other true keys left out")
+    if len({one.relation for one in results}) > 1:
+        note += "; but for the predicted relation's they are left out of PREC, MRR, NDCG too"
     if seen:
-        note += f". {SEEN}: training saw these pairs (--split.also {','.join(seen)} would hide them)"
-    return Sheet(title, ("relation", "part", "among", *FIGURES), tuple(lines), note, words=2)
+        hiding = f"--split.also {','.join(seen)} would hide them"
+        note += f". {SEEN}: training saw these pairs, those of held-out nodes excepted ({hiding})"
+    return Sheet(title, ("relation", "part", "pairs", "among", *FIGURES), tuple(lines), note, words=2)
 
 
 def _figures(result: LinkPrediction) -> tuple[str, ...]:
@@ -38,8 +41,14 @@ def _figures(result: LinkPrediction) -> tuple[str, ...]:
     return tuple(map(four_digits, found))
 
 
-def _note(some: LinkPrediction, among: str) -> str:
-    return f"PREC, MRR, NDCG: among the keys of {some.batch_size} pairs; full MRR, Hits: {among}"
+def _counts(result: LinkPrediction) -> tuple[str, str]:
+    return f"{result.pairs:,}", f"{result.full.candidates:,}"
+
+
+def _note(results: Sequence[LinkPrediction], among: str) -> str:
+    size = results[0].batch_size
+    most = "" if all(one.pairs >= size for one in results) else "at most "
+    return f"PREC, MRR, NDCG: among the keys of {most}{size} pairs; full MRR, Hits: {among}"
 
 
 def as_json(results: Sequence[LinkPrediction]) -> dict[str, Any]:

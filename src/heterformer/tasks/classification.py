@@ -12,6 +12,7 @@ from heterformer.errors import InputError
 from heterformer.progress import progress_bar
 from heterformer.tasks.f1 import F1, f1_scores
 from heterformer.tasks.labels import Labels, Vectors
+from heterformer.tasks.left_out import NAMED, LeftOut
 from heterformer.tasks.repeated import Repeated
 from heterformer.tasks.stratified import LEAST_MEMBERS, PARTS, stratified_parts
 
@@ -40,7 +41,7 @@ class ClassificationOptions:
     max_nodes: int | None = None
     """Classify so many nodes of a type, drawn at random; all of them unless given."""
     seed: int = 0
-    """Seed of the parts, of the MLP's start and of --max-nodes."""
+    """Seed of the parts, of the MLP's start and of the nodes that are drawn."""
 
     def __post_init__(self) -> None:
         if self.seed < 0:
@@ -69,8 +70,8 @@ class ClassificationResult:
     nodes: int
     classes: dict[str, int]
     """Class to number of nodes, most frequent first."""
-    left_out: tuple[str, ...]
-    """Classes with fewer nodes than there are parts."""
+    left_out: tuple[LeftOut, ...]
+    """Of the type's labels; the last for having fewer nodes than there are parts, if some have."""
     multi: bool
     labels_per_node: float
     parts: tuple[tuple[int, int, int], ...]
@@ -122,8 +123,8 @@ def classify(
     )
 
 
-def _chosen(labels: Labels, options: ClassificationOptions) -> tuple[Labels, tuple[str, ...]]:
-    """The nodes to classify, and the classes that are too rare among them."""
+def _chosen(labels: Labels, options: ClassificationOptions) -> tuple[Labels, tuple[LeftOut, ...]]:
+    """The nodes to classify, and the classes that are too rare among them or were so before."""
     sample = labels.sample(options.max_nodes, np.random.default_rng(options.seed))
     chosen = sample.with_members(LEAST_MEMBERS)
     if len(chosen.classes) < 2:
@@ -131,7 +132,13 @@ def _chosen(labels: Labels, options: ClassificationOptions) -> tuple[Labels, tup
             f"found {len(chosen.classes)} of {len(labels.classes)} classes with {LEAST_MEMBERS} nodes or more"
         )
         raise InputError(f"{labels.node_type}: {found} to divide 7:1:2, expected at least two.")
-    return chosen, tuple(name for name in labels.classes if name not in chosen.classes)
+    rare = tuple(name for name in sample.classes if name not in chosen.classes)
+    if not rare:
+        return chosen, labels.left_out
+    lost = LeftOut(
+        f"fewer than {LEAST_MEMBERS} nodes here", len(rare), len(sample) - len(chosen), rare[:NAMED]
+    )
+    return chosen, (*labels.left_out, lost)
 
 
 def _fits(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from dataclasses import asdict, dataclass, field
+from typing import Annotated, Any, Literal
 
 from tyro.conf import arg
 
+from heterformer.embedding.options import Precision
 from heterformer.errors import InputError
 from heterformer.tasks.classification import ClassificationOptions
 from heterformer.tasks.clustering import ClusteringOptions
@@ -27,6 +28,12 @@ class EvaluateOptions:
     """Which pairs of the predicted relation to rank."""
     similarity: Literal["inner", "cosine"] = "inner"
     """How --vectors are compared in link prediction; a run's are compared as they were trained."""
+    split: str | None = None
+    """With --vectors: ask for the pairs of this split, which 'heterformer split' or a run wrote, and classify
+    the nodes that it hides from training apart."""
+    precision: Precision = "float32"
+    """Precision of matrix products that make a run's vectors; bf16 is faster where the processor has it,
+    and rounds."""
     labels: LabelOptions = field(default_factory=LabelOptions)
     """Which labels count as classes."""
     classification: ClassificationOptions = field(default_factory=ClassificationOptions)
@@ -45,3 +52,22 @@ class EvaluateOptions:
 
     def wants(self, task: Task) -> bool:
         return not self.tasks or task in self.tasks
+
+
+def as_flags(options: EvaluateOptions, every: bool = False) -> list[str]:
+    """The words of a command line that ask for these options: for those that are not usual, or for all."""
+    usual = _flat(asdict(EvaluateOptions()))
+    words = []
+    for name, value in _flat(asdict(options)).items():
+        if name != "json" and value not in (None, ()) and (every or value != usual[name]):
+            values = map(str, value) if isinstance(value, tuple) else [str(value)]
+            words += [f"--{name.replace('_', '-')}", *values]
+    return words
+
+
+def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Every option under the name that its flag has."""
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        found |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
+    return found

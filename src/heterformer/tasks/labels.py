@@ -20,6 +20,7 @@ from heterformer.batches.sampling import Ints
 from heterformer.errors import InputError
 from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
+from heterformer.tasks.left_out import LeftOut, told
 
 Bools = NDArray[np.bool_]
 Vectors = NDArray[np.floating[Any]]
@@ -39,7 +40,7 @@ class LabelOptions:
     textless: Literal["majority", "share"] = "majority"
     """A textless node has the class that most of its neighbours have, or (share) all that many have."""
     textless_share: float = 0.5
-    """For --textless share: the share of a node's labelled neighbours that must have a class."""
+    """With 'share': the share of a node's labelled neighbours that must have a class."""
 
     def __post_init__(self) -> None:
         if self.top_classes is not None and self.top_classes < 2:
@@ -61,15 +62,25 @@ class Labels:
     multi: bool
     """Whether a node may have several of the classes; a part of the nodes is of the kind of the whole."""
     node_type: NodeType = "node"
+    left_out: tuple[LeftOut, ...] = ()
+    """What the type's nodes have of labels besides."""
 
     @classmethod
-    def of(cls, rows: Ints, classes: Collection[str], matrix: Bools, multi: bool, node_type: str) -> Labels:
+    def of(
+        cls,
+        rows: Ints,
+        classes: Collection[str],
+        matrix: Bools,
+        multi: bool,
+        node_type: str,
+        left_out: tuple[LeftOut, ...] = (),
+    ) -> Labels:
         """Bring classes into order; leave out classes without nodes and nodes without classes."""
         members, names = matrix.sum(0), list(classes)
         order = sorted(np.flatnonzero(members), key=lambda c: (-members[c], names[c]))
         kept = matrix.any(1)
         matrix = matrix[kept][:, np.array(order, dtype=np.int64)]  # (n, C)
-        return cls(rows[kept], tuple(names[c] for c in order), matrix, multi, node_type)
+        return cls(rows[kept], tuple(names[c] for c in order), matrix, multi, node_type, left_out)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -90,18 +101,21 @@ class Labels:
     def single(self) -> Labels:
         """The nodes that have exactly one of the classes."""
         one = self.matrix.sum(1) == 1
-        return Labels.of(self.rows[one], self.classes, self.matrix[one], False, self.node_type)
+        return self._part(self.rows[one], self.classes, self.matrix[one], multi=False)
 
     def restricted(self, rows: NDArray[np.integer[Any]]) -> Labels:
         """The nodes among the given rows."""
         kept = np.isin(self.rows, rows)
-        return Labels.of(self.rows[kept], self.classes, self.matrix[kept], self.multi, self.node_type)
+        return self._part(self.rows[kept], self.classes, self.matrix[kept], self.multi)
 
     def of_classes(self, names: Collection[str]) -> Labels:
         """Only these classes, and the nodes that have one of them."""
         kept = [c for c, name in enumerate(self.classes) if name in set(names)]
         chosen = [self.classes[c] for c in kept]
-        return Labels.of(self.rows, chosen, self.matrix[:, kept], self.multi, self.node_type)
+        return self._part(self.rows, chosen, self.matrix[:, kept], self.multi)
+
+    def _part(self, rows: Ints, classes: Collection[str], matrix: Bools, multi: bool) -> Labels:
+        return Labels.of(rows, classes, matrix, multi, self.node_type, self.left_out)
 
     def with_members(self, least: int) -> Labels:
         """Only the classes of at least so many nodes."""
@@ -122,12 +136,13 @@ class Labels:
         if vectors.ndim != 2 or len(vectors) != len(self):
             found = f"found an array of shape {vectors.shape} for {len(self):,} labelled nodes"
             raise InputError(f"{self.node_type}: {found}, expected a vector for each.")
-        if not len(self):
-            hint = "--min-members and --top-classes say which classes count"
-            raise InputError(f"{self.node_type}: no node has a class; {hint}.")
         if len(self.classes) < 2:
-            found = f"all {len(self):,} labelled nodes have the class {self.classes[0]!r}"
-            raise InputError(f"{self.node_type}: {found}, expected at least two classes.")
+            kind = "nodes that are left" if self.left_out else "labelled nodes"
+            one = f"all {len(self):,} {kind} have the class {self.classes[0]!r}" if len(self) else None
+            found = one or f"no node has a class{' that counts' if self.left_out else ''}"
+            hint = "--labels.min-members and --labels.top-classes say which classes count"
+            besides = f" ({told(self.left_out)}; {hint})" if self.left_out else ""
+            raise InputError(f"{self.node_type}: {found}{besides}, expected at least two classes.")
         broken = ~np.isfinite(vectors).all(1)
         if broken.any():
             row = self.rows[broken.argmax()]
@@ -142,22 +157,37 @@ def labels_of(network: Network, options: LabelOptions) -> dict[NodeType, Labels]
 
     A textless type next to several labelled ones has all of their labels together: one name is one class.
     """
+    return {t: labels_of_type(network, t, options) for t in labelled_types(network)}
+
+
+def labelled_types(network: Network) -> tuple[NodeType, ...]:
+    """The types that have labels of their own or from their neighbours."""
     if not network.label_kinds:
         raise InputError(f"{network.path}: no node type has a 'label' column in its specification.")
-    found = {}
-    for node_type in network.schema.node_types:
-        sources = tuple(t for t in network.schema.neighbor_types_of(node_type) if t in network.label_kinds)
-        if node_type in network.label_kinds:
-            found[node_type] = own_labels(network, node_type, options)
-        elif sources and node_type in network.schema.textless:
-            found[node_type] = neighbor_labels(network, node_type, sources, options)
-    return found
+    textless = network.schema.textless
+    return tuple(
+        t
+        for t in network.schema.node_types
+        if t in network.label_kinds or (t in textless and _label_sources(network, t))
+    )
+
+
+def labels_of_type(network: Network, node_type: NodeType, options: LabelOptions) -> Labels:
+    """The labels of one of the labelled types."""
+    if node_type in network.label_kinds:
+        return own_labels(network, node_type, options)
+    return neighbor_labels(network, node_type, _label_sources(network, node_type), options)
+
+
+def _label_sources(network: Network, node_type: NodeType) -> tuple[NodeType, ...]:
+    return tuple(t for t in network.schema.neighbor_types_of(node_type) if t in network.label_kinds)
 
 
 def own_labels(network: Network, node_type: NodeType, options: LabelOptions) -> Labels:
     """The labels that the user's table gives to nodes of this type."""
     pairs = _pairs(network, node_type, options)
-    return _labels(pairs, _chosen(pairs, options.min_members, options.top_classes), node_type)
+    chosen, left_out = _chosen(pairs, options.min_members, options.top_classes)
+    return _labels(pairs, chosen, node_type, left_out)
 
 
 def neighbor_labels(
@@ -171,10 +201,33 @@ def neighbor_labels(
     first by name.
     """
     sources = (from_type,) if isinstance(from_type, str) else from_type
+    elected, lost = _elected(network, node_type, sources, options)
+    chosen, left_out = _chosen(elected, options.min_members)
+    return _labels(elected, chosen, node_type, (*lost, *left_out))
+
+
+def label_lists(network: Network, node_type: NodeType) -> pl.Series | None:
+    """A list of labels for each node, its own or the one that most of its neighbours have; or no labels."""
+    if node_type in network.label_kinds:
+        return network.labels(node_type)
+    sources = _label_sources(network, node_type)
+    if node_type not in network.schema.textless or not sources:
+        return None
+    elected, _ = _elected(network, node_type, sources, LabelOptions(min_members=1))
+    rows = pl.DataFrame({"row": pl.int_range(network.schema.counts[node_type], eager=True)})
+    lists = rows.join(elected.group_by("row").agg("label"), on="row", how="left", maintain_order="left")
+    return lists["label"].fill_null(pl.Series([[]], dtype=pl.List(pl.String)))
+
+
+def _elected(
+    network: Network, node_type: NodeType, sources: tuple[NodeType, ...], options: LabelOptions
+) -> tuple[pl.DataFrame, tuple[LeftOut, ...]]:
+    """(row, label) that neighbours vote for, and what is lost of their labels."""
     pairs = _one_after_another(network, {t: _pairs(network, t, options) for t in sources}, "row")
-    classes = _chosen(pairs, options.min_members, options.top_classes)
+    classes, _ = _chosen(pairs, options.min_members, options.top_classes)
     labelled = pairs.rename({"row": "neighbor"}).join(classes, on="label")  # neighbor, label, class
     edges = _one_after_another(network, {t: _edges(network, node_type, t) for t in sources}, "neighbor")
+    all_labels = edges.join(pairs.rename({"row": "neighbor"}), on="neighbor").select("row", "label").unique()
     votes = edges.join(labelled, on="neighbor").group_by("row", "label", "class").agg(votes=pl.len())
     if options.textless == "majority":
         best_first = votes.sort("votes", "class", descending=[True, False])
@@ -183,7 +236,10 @@ def neighbor_labels(
         voters = edges.join(labelled, on="neighbor", how="semi").group_by("row").agg(voters=pl.len())
         share = pl.col("votes") / pl.col("voters")
         elected = votes.join(voters, on="row").filter(share >= options.textless_share)
-    return _labels(elected, _chosen(elected, options.min_members), node_type)
+    rare = LeftOut.between("not among the classes that count of its neighbours", all_labels, votes)
+    nobodys = f"not the {options.textless} of any node's neighbours"
+    lost = LeftOut.between(nobodys, votes.select("row", "label"), elected)
+    return elected, (*rare, *lost)
 
 
 def _one_after_another(network: Network, frames: dict[NodeType, pl.DataFrame], column: str) -> pl.DataFrame:
@@ -210,20 +266,29 @@ def _edges(network: Network, center: NodeType, neighbor: NodeType) -> pl.DataFra
     return pl.DataFrame({"row": rows, "neighbor": adjacency.neighbor.astype(np.int64)}).unique()
 
 
-def _chosen(pairs: pl.DataFrame, least: int, top: int | None = None) -> pl.DataFrame:
-    """(class, label, members), most frequent first."""
+def _chosen(
+    pairs: pl.DataFrame, least: int, top: int | None = None
+) -> tuple[pl.DataFrame, tuple[LeftOut, ...]]:
+    """(class, label, members), most frequent first; and what is left out."""
     counts = pairs.group_by("label").agg(members=pl.len()).filter(pl.col("members") >= least)
     counts = counts.sort("members", "label", descending=[True, False])
-    return (counts if top is None else counts.head(top)).with_row_index("class")
+    chosen = counts if top is None else counts.head(top)
+    enough = pairs.join(counts, on="label", how="semi")
+    left_out = LeftOut.between(f"fewer than {least} nodes", pairs, enough)
+    left_out += LeftOut.between(f"not among the {top} most frequent", enough, pairs.join(chosen, on="label"))
+    return chosen.with_row_index("class"), left_out
 
 
-def _labels(pairs: pl.DataFrame, classes: pl.DataFrame, node_type: NodeType) -> Labels:
+def _labels(
+    pairs: pl.DataFrame, classes: pl.DataFrame, node_type: NodeType, left_out: tuple[LeftOut, ...]
+) -> Labels:
     coded = pairs.select("row", "label").join(classes, on="label")
     rows, position = np.unique(coded["row"].to_numpy(), return_inverse=True)
     if len(rows) * len(classes) > MOST_CELLS:
         found = f"{len(classes):,} classes of {len(rows):,} nodes are too many to tell apart"
-        raise InputError(f"{node_type}: {found}; choose fewer with --top-classes or --min-members.")
+        remedy = "choose fewer with --labels.top-classes or --labels.min-members"
+        raise InputError(f"{node_type}: {found}; {remedy}.")
     matrix = np.zeros((len(rows), len(classes)), dtype=bool)  # (n, C)
     matrix[position, coded["class"].to_numpy()] = True
     several = bool((matrix.sum(1) > 1).any())
-    return Labels(rows.astype(np.int64), tuple(classes["label"]), matrix, several, node_type)
+    return Labels(rows.astype(np.int64), tuple(classes["label"]), matrix, several, node_type, left_out)

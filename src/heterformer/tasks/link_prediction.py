@@ -22,7 +22,7 @@ from heterformer.network.schema import NodeType, Relation, Schema
 from heterformer.network.store import Network
 from heterformer.progress import progress_bar
 from heterformer.training.processes import Processes
-from heterformer.training.ranking import RankingMetrics, Scorer, hits, in_batch_ranks
+from heterformer.training.ranking import NoRivals, RankingMetrics, Scorer, hits, in_batch_ranks
 
 VectorsOf = Callable[[NodeType, Ints], Tensor]  # (n, d): of the nodes in some rows of a type
 CANDIDATES, QUERIES = 2048, 4096  # scored at a time: 32 MB
@@ -131,11 +131,15 @@ def ranks_by_model(
     def vectors(node_type: NodeType, rows: Ints) -> Tensor:
         if node_type in batcher.schema.text_rich:
             return center_vectors(model, batcher, node_type, rows, key, states)
-        with evaluating(model):
+        with evaluating(model), torch.autocast(model.device.type, enabled=False):  # as 'embed' makes them
             chosen = torch.from_numpy(rows.astype(np.int64)).to(model.device)
             return model.textless_vectors(node_type, chosen).float().cpu()
 
-    return ranks_of(questions, vectors, batcher.visible.network, model.scores, processes=processes)
+    def scores(queries: Tensor, keys: Tensor) -> Tensor:
+        with torch.autocast("cpu", enabled=False):  # rounded scores would tie, and ties count against it
+            return model.scores(queries, keys)
+
+    return ranks_of(questions, vectors, batcher.visible.network, scores, processes=processes)
 
 
 def ranks_of(
@@ -171,13 +175,16 @@ def _ranks(
         return processes.gathered(vectors(node_type, wanted[processes.share(len(wanted))])).cpu()
 
     size = network.schema.test_batch_size
+    # The predicted relation has the paper's plain form. Of others, keys such as venues repeat in a batch.
+    filtered = relation != network.schema.predicted
     in_batch: list[Tensor] = []
     asked, queries, keys = [], [], []
     for pairs in parts:
         ranks = []
         for block in _slices(len(pairs), size * max(1, PAIRS // size)):  # whole batches at a time
             ends = divided(relation.source, pairs[block, 0]), divided(relation.target, pairs[block, 1])
-            ranks.append(in_batch_ranks(*ends, size, scorer))
+            no_rivals = _no_rivals(network, relation, pairs[block]) if filtered else None
+            ranks.append(in_batch_ranks(*ends, size, scorer, no_rivals))
             if (kept := FULL_RANKING_QUERIES - block.start) > 0:
                 asked.append(pairs[block][:kept])
                 queries.append(ends[0][:kept])
@@ -247,6 +254,22 @@ def _own_scores(queries: Tensor, keys: Tensor, scorer: Scorer) -> Tensor:
 
 def _slices(count: int, size: int) -> list[slice]:
     return [slice(i, i + size) for i in range(0, count, size)]
+
+
+def _no_rivals(network: Network, relation: Relation, pairs: Pairs) -> NoRivals:
+    """(b, b) of a batch of the pairs: which keys are true of the query as well, or are the query itself."""
+    adjacency = network.adjacency(relation.source, relation.target)
+    number = network.schema.edge_types.index(relation.forward)
+
+    def of(batch: slice) -> Tensor:
+        queries, keys = pairs[batch].T
+        each = np.repeat(queries, len(keys)), np.tile(keys, len(queries))
+        known = adjacency.joined(*each, [number]).reshape(len(queries), len(keys))
+        if relation.source == relation.target:
+            known |= queries[:, None] == keys
+        return torch.from_numpy(known)
+
+    return of
 
 
 def _excluded(network: Network, relation: Relation, pairs: Pairs) -> tuple[Ints, Ints]:

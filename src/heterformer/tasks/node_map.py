@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from heterformer.errors import InputError
 from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
+from heterformer.tasks.labels import label_lists
+from heterformer.tasks.node_vectors import Vectorized
 from heterformer.tasks.projection import (
     MOST_CLASSES,
     Floats,
@@ -79,31 +81,39 @@ class Selection:
     classes: tuple[str, ...]  # none if colours tell types
     rows: Mapping[NodeType, Rows]  # the sample, ascending
     nodes: int
+    labels: Mapping[NodeType, pl.Series]  # of all nodes of the types that have some: lists
 
     @classmethod
-    def of(cls, network: Network, types: Sequence[NodeType], options: MapOptions) -> Selection:
-        """Choose among the nodes of ``types``, those that have vectors."""
+    def of(
+        cls,
+        network: Network,
+        types: Sequence[NodeType],
+        options: MapOptions,
+        known: Mapping[NodeType, Rows] | None = None,
+    ) -> Selection:
+        """Choose among the nodes of ``types``, those that have vectors, or their rows ``known``."""
         shown = _shown_types(network, types, options)
-        classes = _classes(network, shown, options)
-        rows = {t: _eligible(network, t, options.classes) for t in shown}
+        labels = {t: lists for t in shown if (lists := label_lists(network, t)) is not None}
+        classes = _classes(labels, shown, options)
+        rows = {t: _eligible(network.schema.counts[t], labels.get(t), options.classes) for t in shown}
+        rows = {t: np.intersect1d(rows[t], known[t]) if known and t in known else rows[t] for t in shown}
         if not any(map(len, rows.values())):
             raise InputError(f"{network.path}: there are no {' or '.join(shown)} nodes to show.")
         rng = np.random.default_rng(options.seed)
         shares = _shares({t: len(rows[t]) for t in shown}, options.max_nodes)
         sample = {t: np.sort(rng.choice(rows[t], shares[t], replace=False)) for t in shown}
-        return cls(shown, classes, sample, sum(map(len, rows.values())))
+        return cls(shown, classes, sample, sum(map(len, rows.values())), labels)
 
 
-def map_of(
-    network: Network, vectors: Mapping[NodeType, NDArray[Any]], options: MapOptions | None = None
-) -> NodeMap:
-    """Lay out nodes by their vectors: by type, (N, d) in the network's order of rows.
+def map_of(network: Network, vectors: Vectorized, options: MapOptions | None = None) -> NodeMap:
+    """Lay out the nodes that have vectors by these.
 
     Text-rich nodes are laid out by t-SNE, and textless ones placed among them if both are shown. Colours tell
     labels, and grey that a node has none of those shown; if no type shown has labels, colours tell types.
     """
     options = options or MapOptions()
-    chosen = Selection.of(network, tuple(vectors), options)
+    known = {t: one.rows for t, one in vectors.items()}
+    chosen = Selection.of(network, tuple(vectors), options, known)
     found = _gathered(network, vectors, chosen)
     texts = tuple(t for t in chosen.types if t in network.schema.text_rich and len(found[t])) or chosen.types
     places = _places(found, texts, options)
@@ -150,13 +160,13 @@ def _shown_types(network: Network, types: Sequence[NodeType], options: MapOption
     return tuple(t for t in labelled if t in network.schema.text_rich) or labelled or available
 
 
-def _classes(network: Network, types: Sequence[NodeType], options: MapOptions) -> tuple[str, ...]:
+def _classes(
+    labels: Mapping[NodeType, pl.Series], types: Sequence[NodeType], options: MapOptions
+) -> tuple[str, ...]:
     """The labels to colour: those asked for, or the most frequent."""
     counts: Counter[str] = Counter()
-    for node_type in types:
-        if node_type in network.label_kinds:
-            labels = network.labels(node_type).explode(empty_as_null=True).drop_nulls()
-            counts.update(dict(labels.value_counts().iter_rows()))
+    for lists in labels.values():
+        counts.update(dict(lists.explode(empty_as_null=True).drop_nulls().value_counts().iter_rows()))
     frequent = sorted(counts, key=lambda label: (-counts[label], label))
     for label in options.classes:
         if label not in counts:
@@ -166,11 +176,10 @@ def _classes(network: Network, types: Sequence[NodeType], options: MapOptions) -
     return tuple(dict.fromkeys(options.classes)) or tuple(frequent[:MOST_CLASSES])
 
 
-def _eligible(network: Network, node_type: NodeType, classes: Sequence[str]) -> Rows:
+def _eligible(count: int, lists: pl.Series | None, classes: Sequence[str]) -> Rows:
     """The rows that may be shown: if classes were asked for, of a type with labels only theirs."""
-    if not classes or node_type not in network.label_kinds:
-        return np.arange(network.schema.counts[node_type])
-    lists = network.labels(node_type)
+    if not classes or lists is None:
+        return np.arange(count)
     labels = pl.DataFrame({"row": pl.int_range(len(lists), eager=True), "label": lists}).explode("label")
     wanted = labels.filter(pl.col("label").is_in(classes))["row"].unique().sort()
     return wanted.to_numpy().astype(np.int64)
@@ -185,16 +194,11 @@ def _shares(counts: Mapping[NodeType, int], most: int) -> dict[NodeType, int]:
     return shares
 
 
-def _gathered(
-    network: Network, vectors: Mapping[NodeType, NDArray[Any]], chosen: Selection
-) -> dict[NodeType, Floats]:
+def _gathered(network: Network, vectors: Vectorized, chosen: Selection) -> dict[NodeType, Floats]:
     """(r, d) by type: the vectors of the nodes shown."""
     found = {}
     for node_type, rows in chosen.rows.items():
-        matrix, count = vectors[node_type], network.schema.counts[node_type]
-        if len(matrix) != count:
-            raise InputError(f"there are {len(matrix):,} vectors of {count:,} {node_type} nodes.")
-        found[node_type] = np.asarray(matrix[rows], dtype=np.float32)
+        found[node_type] = vectors[node_type].of(rows)
         bad = first_not_finite(found[node_type])
         if bad is not None:
             node_id = network.ids(node_type, [rows[bad]])[0]
@@ -212,9 +216,8 @@ def _nodes(
     """What to say of each node shown, and its group."""
     rows = chosen.rows[node_type]
     ids, names = network.ids(node_type, rows), network.names(node_type, rows)
-    if node_type in network.label_kinds and chosen.classes:
-        labels = network.labels(node_type).gather(rows).to_list()
-        found = [_label(own, chosen.classes) for own in labels]
+    if node_type in chosen.labels and chosen.classes:
+        found = [_label(own, chosen.classes) for own in chosen.labels[node_type].gather(rows).to_list()]
     else:
         found = [(None, Group(node_type, "type"))] * len(rows)
     return [(node_type, i, name, *one) for i, name, one in zip(ids, names, found, strict=True)]

@@ -75,13 +75,16 @@ def _read_table(path: Path, network: Network) -> dict[NodeType, tuple[pl.Series,
         frame = frame.with_columns(type=pl.lit(network.schema.predicted.source))
     if not len(frame):
         raise InputError(f"{path}: has no rows, expected a vector for each node.")
-    frame = frame.with_columns(_as_array(path, frame["vector"]))
-    parts = frame.with_columns(pl.col("id", "type").cast(pl.String)).partition_by("type", as_dict=True)
-    return {str(t): (part["id"], part["vector"].to_numpy()) for (t,), part in parts.items()}
+    frame = frame.with_columns(pl.col("id", "type").cast(pl.String)).with_row_index("row", offset=1)
+    parts = frame.partition_by("type", as_dict=True)
+    return {
+        str(t): (part["id"], _as_array(path, part["vector"], part["row"]).to_numpy())
+        for (t,), part in parts.items()
+    }
 
 
-def _as_array(path: Path, vector: pl.Series) -> pl.Series:
-    """Lists of numbers that must be equally long."""
+def _as_array(path: Path, vector: pl.Series, rows: pl.Series) -> pl.Series:
+    """Lists of numbers of one type's nodes, which must be equally long."""
     dtype = vector.dtype
     if not isinstance(dtype, pl.List | pl.Array) or not dtype.inner.is_numeric():
         raise InputError(f"{path}: column 'vector' holds {dtype}, expected lists of numbers.")
@@ -91,9 +94,9 @@ def _as_array(path: Path, vector: pl.Series) -> pl.Series:
     width = int(np.bincount(lengths).argmax())
     odd = lengths != width
     if odd.any() or not width:
-        row = int(odd.argmax())
+        first = int(odd.argmax())
         expected = f"expected {width}, as most have" if width else "expected some"
-        raise InputError(f"{path}: row {row + 1}: {lengths[row]} numbers in 'vector', {expected}.")
+        raise InputError(f"{path}: row {rows[first]}: {lengths[first]} numbers in 'vector', {expected}.")
     return vector.list.to_array(width)
 
 

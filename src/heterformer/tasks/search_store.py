@@ -2,7 +2,7 @@
 
 RUN/search/                 for the run's own network; RUN/search/FINGERPRINT/ for another one of its types
   vectors/                  what 'heterformer embed --h0' writes
-  vectors.weights           the digest of the weights that they were made with
+  vectors.weights           the digest of the weights that they were made with, and bf16 if in that
   index/TYPE.*.faiss        an index; its name has a digest of the vectors it was made of
   textless/                 what 'heterformer embed --h0' writes of textless types, for --vectors without h0
 """
@@ -25,7 +25,7 @@ from heterformer.embedding.approximate import (
 )
 from heterformer.embedding.embed import embed_to
 from heterformer.embedding.index import ExactIndex, Index, Matrix
-from heterformer.embedding.options import EmbedOptions
+from heterformer.embedding.options import EmbedOptions, Precision
 from heterformer.embedding.vectors import Vectors
 from heterformer.errors import InputError
 from heterformer.files import alone, settled, write_text
@@ -56,13 +56,18 @@ class SearchStore:
 
     @classmethod
     def open(
-        cls, run: Run, network: Network, given: Path | None = None, device: Device = "auto"
+        cls,
+        run: Run,
+        network: Network,
+        given: Path | None = None,
+        device: Device = "auto",
+        precision: Precision = "float32",
     ) -> SearchStore:
-        """The run's own vectors of a network, made now unless they are there and the model is the same."""
+        """The run's own vectors of a network, made now unless there are some of the model and precision."""
         if given is not None:
             return cls(run, network, Vectors.open(given), own=False, device=device)
         path = search_folder(run, network) / VECTORS
-        return cls(run, network, _kept(run, network, path, device), own=True, device=device)
+        return cls(run, network, _kept(run, network, path, device, precision), own=True, device=device)
 
     @property
     def types(self) -> tuple[NodeType, ...]:
@@ -148,32 +153,44 @@ def search_folder(run: Run, network: Network) -> Path:
     return run.path / FOLDER / ("" if own else network.fingerprint)
 
 
-def _kept(run: Run, network: Network, path: Path, device: Device, *, only_textless: bool = False) -> Vectors:
-    """The vectors at ``path``, made now unless they are there and the model is still the same."""
+def _kept(
+    run: Run,
+    network: Network,
+    path: Path,
+    device: Device,
+    precision: Precision = "float32",
+    *,
+    only_textless: bool = False,
+) -> Vectors:
+    """The vectors at ``path``, made now unless they are there, of the same model and precision."""
     weights, note = RunWeights(run), path.with_name(f"{path.name}.weights")
-    if found := _fresh(path, weights):
+    now = weights.file + ("" if precision == "float32" else f" {precision}")
+    if found := _fresh(path, now):
         return found
     with alone(note, waiting=f"{run.path}: another process makes its search vectors; waiting for it."):
-        if found := _fresh(path, weights):
+        if found := _fresh(path, now):
             return found
-        if note.is_file() and note.read_text(encoding="utf-8") != weights.file:
-            told = "its model has changed since its search vectors were made; making them again"
-            say(f"{run.path}: {told}.")
+        if note.is_file() and (before := note.read_text(encoding="utf-8")) != now:
+            same = before.split()[:1] == now.split()[:1]
+            changed = "its model has changed since its search vectors were made"
+            what = f"its search vectors are not in {precision}" if same else changed
+            say(f"{run.path}: {what}; making them again.")
         note.unlink(missing_ok=True)  # so that a kill from here on leaves no vectors that seem up to date
         model = run.model().to(chosen_device(device))
         textless = tuple(t for t in model.embedded_types if t in model.schema.textless)
-        options = EmbedOptions(types=textless if only_textless else (), h0=bool(textless))
+        types = textless if only_textless else ()
+        options = EmbedOptions(types=types, h0=bool(textless), precision=precision)
         own = run.path / FOLDER / VECTORS  # which another network may have grown from
-        since = own if path != own and _fresh(own, weights) else None
+        since = own if path != own and _fresh(own, now) else None
         vectors = embed_to(path, model, network, options, since=since)
-        write_text(note, weights.file)
+        write_text(note, now)
         return vectors
 
 
-def _fresh(path: Path, weights: RunWeights) -> Vectors | None:
+def _fresh(path: Path, made_with: str) -> Vectors | None:
     """What is at ``path`` if it was made with the very weights, and is neither gone nor damaged."""
     note = path.with_name(f"{path.name}.weights")
     with suppress(InputError, FileNotFoundError):
-        if note.read_text(encoding="utf-8") == weights.file:
+        if note.read_text(encoding="utf-8") == made_with:
             return Vectors.open(settled(path))
     return None

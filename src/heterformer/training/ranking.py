@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 Scorer = Callable[[Tensor, Tensor], Tensor]  # (Q, d), (K, d) -> (Q, K)
+NoRivals = Callable[[slice], Tensor]  # the pairs of a batch -> (b, b) bool
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,8 @@ class RankingMetrics:
         )
 
 
-def ranks(scores: Tensor, key: Tensor) -> Tensor:
-    """(Q,) the rank, from 1, of the key at column ``key[q]`` among the row's scores.
+def ranks(scores: Tensor, key: Tensor, no_rivals: Tensor | None = None) -> Tensor:
+    """(Q,) the rank, from 1, of the key at column ``key[q]`` among the row's scores but the ``no_rivals``.
 
     A candidate that scores the same as the key is ranked before it, and one that is not a number ranks
     the key last: no model gains by giving everything the same score.
@@ -41,15 +42,24 @@ def ranks(scores: Tensor, key: Tensor) -> Tensor:
     own = scores.gather(1, key[:, None])  # (Q, 1)
     better = ~(scores < own)  # NaN compares false, so it counts as better
     better.scatter_(1, key[:, None], False)
+    if no_rivals is not None:
+        better &= ~no_rivals  # (Q, K)
     return better.sum(1) + 1
 
 
-def in_batch_ranks(queries: Tensor, keys: Tensor, batch_size: int, scorer: Scorer) -> Tensor:
-    """(P,) the paper's in-batch ranks: each query's key among the keys of its batch of pairs."""
+def in_batch_ranks(
+    queries: Tensor, keys: Tensor, batch_size: int, scorer: Scorer, no_rivals: NoRivals | None = None
+) -> Tensor:
+    """(P,) the paper's in-batch ranks: each query's key among the keys of its batch of pairs.
+
+    ``no_rivals`` tells of a batch's pairs (b, b) which keys are not to be ranked against a query's own.
+    """
     found = []
     for start in range(0, len(queries), batch_size):
-        scores = scorer(queries[start : start + batch_size], keys[start : start + batch_size])
-        found.append(ranks(scores, torch.arange(len(scores), device=scores.device)))
+        batch = slice(start, start + batch_size)
+        scores = scorer(queries[batch], keys[batch])
+        own = torch.arange(len(scores), device=scores.device)
+        found.append(ranks(scores, own, None if no_rivals is None else no_rivals(batch)))
     return torch.cat([torch.empty(0, dtype=torch.int64, device=queries.device), *found])
 
 
