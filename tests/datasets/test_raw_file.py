@@ -59,6 +59,7 @@ def test_a_file_in_the_place_of_the_folder(tmp_path: Path) -> None:
         (gzip.compress(b"{}"), "a gzip file, expected a name that ends in .gz"),
         ('{"a": 1}'.encode("utf-16"), "UTF-16, expected UTF-8"),
     ],
+    ids=["7z", "gzip", "utf-16"],
 )
 def test_a_file_that_is_still_packed_is_told_as_that(head: bytes, found: str, tmp_path: Path) -> None:
     path = tmp_path / "books.json"
