@@ -315,7 +315,7 @@ def explain(run: RunFolder, node: NodeId, options: Annotated[ExplainOptions, arg
         console.print(*(explanation_tables(one, options.top) for one in found), sep="\n")
     drawn = None
     if attention := [one for one in found if isinstance(one, TextExplanation)]:
-        drawn = options.figure or figure_path(run, found[0].node.id)
+        drawn = options.figure or figure_path(run, found[0].node.id, options.against)
         draw_attention(attention, drawn, options.top)
     if options.json:
         print(dumps(as_json(found, drawn), indent=1, ensure_ascii=False))
@@ -401,9 +401,12 @@ def plot(path: Annotated[Path, Positional, arg(metavar="PATH")]) -> None:
 
 
 def map_nodes(
-    run: RunFolder, options: Annotated[MapOptions, arg(name="")], vectors: Path | None = None
+    run: RunFolder,
+    options: Annotated[MapOptions, arg(name="")],
+    vectors: Path | None = None,
+    out: Path | None = None,
 ) -> None:
-    """Draw a map of a run's nodes by their vectors: RUN/figures/map.png, and map.html to explore it.
+    """Draw a map of a run's nodes by their vectors: map.png in RUN/figures, and map.html to explore it.
 
     Colours tell labels or, without labels, node types. The page opens in any browser, also offline: point at
     nodes, search them by name or id, zoom, and hide classes.
@@ -411,12 +414,13 @@ def map_nodes(
     Args:
         run: A folder that 'heterformer train' wrote.
         options: Which nodes to show, and how to lay them out.
-        vectors: Take these vectors ('heterformer embed' wrote them) instead of the run's own.
+        vectors: Take these vectors instead of the run's own: of 'heterformer embed' or any other method.
+        out: The folder to write; unless given, RUN/figures or, with --vectors, FILE.figures.
     """
     _quiet_transformers()
     from heterformer.report.draw_map import draw_run_map
 
-    for file in draw_run_map(run, options, vectors):
+    for file in draw_run_map(run, options, vectors, out):
         console.print(Text(str(file)), soft_wrap=True)
 
 

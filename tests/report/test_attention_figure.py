@@ -170,6 +170,8 @@ def test_the_matrix_has_gaps_where_there_is_no_token() -> None:
 
 def test_file_names_are_safe_and_differ() -> None:
     assert figure_path(Path("run"), "P05-3014") == Path("run/figures/attention-P05-3014.png")
+    beside = figure_path(Path("run"), "P05-3014", Path("runs/cold"))
+    assert beside == Path("run/figures/attention-P05-3014-against-cold.png")
     ids = ["a/b", "a_b", "../../etc", "論文", "é", "a b", "a:b", "A" * 300, "A" * 301, "", ".", "x\n"]
     paths = [figure_path(Path("run"), i) for i in ids]
     assert len({str(path).lower() for path in paths}) == len(ids)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 from heterformer.cli import main
@@ -91,10 +92,23 @@ def test_the_command_takes_vectors_from_a_file(
 
     monkeypatch.setattr(drawing, "draw_map", noted)
     main(["map", str(run), "--types", "author", "venue", "--vectors", str(vectors.path)])
-    assert list(seen) == ["author", "venue"]
+    assert set(seen) == {"paper", "author", "venue"}
     for node_type, one in seen.items():
         assert np.array_equal(one.matrix, vectors.matrix(node_type))
     assert not (run / "search").exists()
+
+
+def test_a_map_by_other_vectors_does_not_replace_the_runs_own(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, ids = tmp_path / "other.parquet", tiny_network().ids("paper")
+    vectors = np.random.default_rng(0).normal(size=(len(ids), 4))
+    pl.DataFrame({"id": ids, "vector": vectors}).write_parquet(file)  # whoever made it knows of no types
+    main(["map", str(run), "--vectors", str(file), "--max-nodes", "20"])
+    assert ids_in(tmp_path / "other.parquet.figures" / "map.html") < set(ids)
+    main(["map", str(run), "--vectors", str(file), "--max-nodes", "20", "--out", str(tmp_path / "here")])
+    assert (tmp_path / "here" / "map.png").is_file()
+    assert not (run / "figures").exists()
 
 
 def test_mistakes_are_told_before_vectors_are_made(

@@ -69,6 +69,44 @@ def test_the_page_says_how_it_was_made(run: Path, capsys: pytest.CaptureFixture[
     assert json.loads(capsys.readouterr().out) == values
 
 
+def test_other_tasks_stay_on_the_page_if_nothing_changed(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["evaluate", str(run), *QUICK, *MAP])
+    page, values = (run / "report.md").read_text(), json.loads((run / "report.json").read_text())
+    for task in ("link_prediction", "clustering", "classification", "map"):
+        capsys.readouterr()
+        main(["evaluate", str(run), *QUICK, *MAP, "--tasks", task])
+        assert "of the earlier report stay" in capsys.readouterr().err
+        again = json.loads((run / "report.json").read_text())
+        assert sorted(again["notes"]) == sorted(values["notes"])
+        assert again | {"notes": values["notes"]} == values
+        assert (run / "report.md").read_text().split("## Notes")[0] == page.split("## Notes")[0]
+    capsys.readouterr()
+    other = ["--tasks", "clustering", "--labels.min-members", "4"]
+    main(["evaluate", str(run), *QUICK, *MAP, *other])
+    told = capsys.readouterr().err.replace("\n", " ")
+    assert "the report is replaced; its classification had other options." in told
+    left = json.loads((run / "report.json").read_text())
+    assert (left["classification"], left["link_prediction"]) == ([], values["link_prediction"])
+    assert left["evaluation"]["options"]["tasks"] == ["link_prediction", "clustering", "map"]
+    assert "## Map" in (run / "report.md").read_text()
+
+
+def test_nothing_of_other_vectors_stays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, network = tmp_path / "own.parquet", tiny_network()
+    ids = network.ids("paper")
+    for seed, task in enumerate(("link_prediction", "clustering")):
+        vectors = np.random.default_rng(seed).normal(size=(len(ids), 4))
+        pl.DataFrame({"id": ids, "vector": vectors}).write_parquet(file)
+        main(["evaluate", str(network.path), "--vectors", str(file), *QUICK, "--tasks", task])
+    told = capsys.readouterr().err.replace("\n", " ")
+    assert "the report is replaced; its link prediction had another model or other options." in told
+    values = json.loads((tmp_path / "own.parquet.report" / "report.json").read_text())
+    assert values["link_prediction"] == {}
+    assert values["clustering"]
+
+
 def test_tasks_can_be_chosen_and_printed_as_json(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["evaluate", str(run), "--tasks", "link_prediction", "--parts", "test", "--json"])
     values = json.loads(capsys.readouterr().out)
@@ -105,7 +143,7 @@ def test_a_map_that_cannot_be_drawn_is_a_note_unless_it_was_asked_for(tmp_path: 
     pl.DataFrame({"id": ids, "type": ["venue"] * len(ids), "vector": np.eye(len(ids))}).write_parquet(file)
     command = ["evaluate", str(network.path), "--vectors", str(file), "--map.types", "paper"]
     said = failed(main, [*command, "--tasks", "map"])
-    why = "No map: --types names 'paper', but there are vectors of 'venue' only."
+    why = "No map: --map.types names 'paper', but there are vectors of 'venue' only."
     assert said == why
     assert not (tmp_path / "venues.parquet.report" / "report.md").exists()
     main([*command, *QUICK])

@@ -88,6 +88,8 @@ def test_against_another_run(explained: Explained, run: Path, tmp_path: Path) ->
     check_picture(figure, tallest=1000)
     shown = "".join(explained(run, "p7", "--against", other, "--figure", figure).split())
     assert shown.index(f"({run})") < shown.index(f"({other})") < shown.index(str(figure))
+    usual = explained(run, "p7", "--against", other).splitlines()[-1]  # not the place of the run's own
+    assert usual == str(run / "figures" / f"attention-p7-against-{other.name}.png")
 
 
 def test_a_textless_node_by_its_name(explained: Explained, run: Path) -> None:

@@ -62,12 +62,16 @@ def titles(found: Sequence[TextExplanation]) -> list[str]:
     return [e.run for e in found]
 
 
-def figure_path(run: Path, node_id: str) -> Path:
-    """Where a node's figure is unless the user says it; an id that is no file's name gets a digest."""
-    safe = re.sub(r"[^\w.-]", "_", node_id, flags=re.ASCII)[:80]
-    if safe != node_id:
-        safe += "-" + blake2b(node_id.encode(), digest_size=4).hexdigest()
-    return run / "figures" / f"attention-{safe}.png"
+def figure_path(run: Path, node_id: str, against: Path | None = None) -> Path:
+    """Where a node's figure is unless the user says it; ``against`` another run it has another name."""
+    beside = "" if against is None else f"-against-{_safe(against.resolve().name)}"
+    return run / "figures" / f"attention-{_safe(node_id)}{beside}.png"
+
+
+def _safe(name: str) -> str:
+    """A file's name; what is none gets a digest."""
+    safe = re.sub(r"[^\w.-]", "_", name, flags=re.ASCII)[:80]
+    return safe if safe == name else f"{safe}-{blake2b(name.encode(), digest_size=4).hexdigest()}"
 
 
 def _draw_maps(part: Any, named: Sequence[tuple[TextExplanation, str]], colors: Sequence[str]) -> None:

@@ -9,7 +9,7 @@ from heterformer.progress import waiting
 from heterformer.report.map_figure import draw_map_figure
 from heterformer.report.map_page import write_map_page
 from heterformer.tasks.node_map import Selection, map_of
-from heterformer.tasks.node_vectors import NodeVectors, Vectorized
+from heterformer.tasks.node_vectors import NodeVectors, Vectorized, given_vectors
 from heterformer.tasks.projection import MapOptions
 from heterformer.tasks.search_store import SearchStore
 from heterformer.training.run import Run
@@ -27,13 +27,20 @@ def draw_map(
         return [draw_map_figure(found, out / "map.png"), write_map_page(found, out / "map.html")]
 
 
-def draw_run_map(path: Path, options: MapOptions, vectors: Path | None = None) -> list[Path]:
-    """The map of a run's network, by the vectors that searching keeps or by those in a file."""
+def draw_run_map(
+    path: Path, options: MapOptions, vectors: Path | None = None, out: Path | None = None
+) -> list[Path]:
+    """The map of a run's network, by the vectors that searching keeps or by those in a file.
+
+    It is written into RUN/figures or, so as not to replace the run's own, into FILE.figures.
+    """
     run = Run(path)
     network = run.network()
     Selection.of(network, network.schema.node_types, options)  # a mistake shows before vectors are made
-    store = SearchStore.open(run, network, vectors)
+    if vectors is not None:
+        place = out or vectors.with_name(f"{vectors.name}.figures")
+        return draw_map(network, given_vectors(vectors, network), place, options)
+    store = SearchStore.open(run, network)
     shown = Selection.of(network, store.types, options).types
-    return draw_map(
-        network, {t: NodeVectors.of_all(store.matrix(t)) for t in shown}, path / "figures", options
-    )
+    found = {t: NodeVectors.of_all(store.matrix(t)) for t in shown}
+    return draw_map(network, found, out or path / "figures", options)

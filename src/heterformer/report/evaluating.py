@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from heterformer.errors import InputError
 from heterformer.network.store import Network
 from heterformer.report.draw_map import draw_map
-from heterformer.report.evaluation_report import about_run, about_vectors, write_report
+from heterformer.report.evaluation_report import Reported, about_run, about_vectors, write_report
 from heterformer.report.run_figures import draw_run
 from heterformer.tasks.evaluate import open_run
 from heterformer.tasks.evaluation import Evaluation, evaluate_run, evaluate_vectors
-from heterformer.tasks.evaluation_options import EvaluateOptions
+from heterformer.tasks.evaluation_options import EvaluateOptions, as_flags
 from heterformer.tasks.node_map import Selection
 from heterformer.tasks.node_vectors import Vectorized, given_vectors
 from heterformer.tasks.notes import Notes
 from heterformer.training.processes import Processes
-
-Reported = tuple[Evaluation, dict[str, Any]]
+from heterformer.typed_flags import as_typed
 
 
 def report_on_run(path: Path, options: EvaluateOptions, processes: Processes | None = None) -> Reported:
@@ -35,9 +33,7 @@ def report_on_run(path: Path, options: EvaluateOptions, processes: Processes | N
     if not processes.first:
         return found, {}
     figures = draw_run(opened.run, path / "figures") + _map(found, vectors, path, options)
-    about = about_run(opened, options)
-    write_report(found, about, path, figures)
-    return found, about
+    return write_report(found, about_run(opened), [str(path)], path, figures, options)
 
 
 def report_on_vectors(file: Path, folder: Path, out: Path, options: EvaluateOptions) -> Reported:
@@ -49,9 +45,9 @@ def report_on_vectors(file: Path, folder: Path, out: Path, options: EvaluateOpti
     _check_map(network, options)
     found = evaluate_vectors(network, vectors, options)
     out.mkdir(parents=True, exist_ok=True)
-    about = about_vectors(file, network, options)
-    write_report(found, about, out, _map(found, vectors, out, options))
-    return found, about
+    figures, about = _map(found, vectors, out, options), about_vectors(file, network, vectors)
+    of = [str(folder), "--vectors", str(file), "--out", str(out)]
+    return write_report(found, about, of, out, figures, options)
 
 
 def _check_map(network: Network, options: EvaluateOptions) -> None:
@@ -66,6 +62,9 @@ def _map(found: Evaluation, vectors: Vectorized, out: Path, options: EvaluateOpt
         return []
     notes, drawn = Notes(found.notes), list[Path]()
     with notes.trying("No map", "map"):
-        drawn = draw_map(found.network, vectors, out / "figures", options.map)
+        try:
+            drawn = draw_map(found.network, vectors, out / "figures", options.map)
+        except InputError as error:  # whose flags are those of 'heterformer map'
+            raise InputError(as_typed(str(error), as_flags(options))) from None
     notes.insist("map", options.tasks, drawn)
     return drawn

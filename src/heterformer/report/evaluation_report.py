@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shlex
 from collections.abc import Mapping, Sequence
@@ -9,9 +10,12 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from heterformer.files import write_text
 from heterformer.models.registry import DISPLAY_NAMES
 from heterformer.network.store import Network
+from heterformer.report.earlier_report import EarlierReport
 from heterformer.report.label_tables import classification_table, clustering_table
 from heterformer.report.link_prediction_table import as_json as links_as_json
 from heterformer.report.link_prediction_table import relations_table
@@ -19,8 +23,10 @@ from heterformer.report.sheet import Sheet
 from heterformer.tasks.evaluate import OpenRun
 from heterformer.tasks.evaluation import Evaluation
 from heterformer.tasks.evaluation_options import EvaluateOptions, as_flags
+from heterformer.tasks.node_vectors import Vectorized
 from heterformer.training.options import as_flags as training_flags
 
+Reported = tuple[Evaluation, dict[str, Any]]
 PAGE, VALUES = "report.md", "report.json"
 FIGURES = {"map.png": "Map", "training.png": "Training"}  # file to heading, in the page's order
 
@@ -50,7 +56,7 @@ def as_json(found: Evaluation, about: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def about_run(opened: OpenRun, evaluated: EvaluateOptions) -> dict[str, Any]:
+def about_run(opened: OpenRun) -> dict[str, Any]:
     """What the page says of a run before any figure."""
     options, (position, early) = opened.run.options(), opened.run.progress()
     folders = [str(opened.network.path), str(opened.run.path)]
@@ -62,20 +68,24 @@ def about_run(opened: OpenRun, evaluated: EvaluateOptions) -> dict[str, Any]:
         "best_step": early.best_step,
         "seed": options.seed,
         "command": shlex.join(command),
-        "evaluation": _how([str(opened.run.path)], evaluated),
     }
 
 
-def about_vectors(path: Path, network: Network, evaluated: EvaluateOptions) -> dict[str, Any]:
-    """The same of vectors from elsewhere."""
+def about_vectors(path: Path, network: Network, vectors: Vectorized) -> dict[str, Any]:
+    """The same of vectors from elsewhere, with a digest of them."""
+    digest = hashlib.blake2b(network.fingerprint.encode(), digest_size=16)
+    for node_type, one in vectors.items():
+        digest.update(node_type.encode())
+        digest.update(np.ascontiguousarray(one.rows).data)
+        digest.update(np.ascontiguousarray(one.matrix).data)
     return {
         "title": f"{path.name} on {network.name}",
         "vectors": str(path),
-        "evaluation": _how([str(network.path), "--vectors", str(path)], evaluated),
+        "digest": digest.hexdigest(),
     }
 
 
-def _how(of: list[str], options: EvaluateOptions) -> dict[str, Any]:
+def how_evaluated(of: Sequence[str], options: EvaluateOptions) -> dict[str, Any]:
     """The command that gives the same figures, and all options, those that are as usual included."""
     return {
         "command": shlex.join(["heterformer", "evaluate", *of, *as_flags(options)]),
@@ -84,13 +94,30 @@ def _how(of: list[str], options: EvaluateOptions) -> dict[str, Any]:
     }
 
 
-def write_report(found: Evaluation, about: Mapping[str, Any], out: Path, figures: Sequence[Path]) -> None:
-    """``report.md`` and ``report.json`` in the folder ``out``."""
+def write_report(
+    found: Evaluation,
+    about: Mapping[str, Any],
+    of: Sequence[str],
+    out: Path,
+    drawn: Sequence[Path],
+    options: EvaluateOptions,
+) -> Reported:
+    """``report.md`` and ``report.json`` in the folder ``out``; what is there of other tasks may stay.
+
+    ``of`` are the words of the command that say what was evaluated.
+    """
+    figures = list(drawn)
+    if earlier := EarlierReport.open(out / VALUES):
+        found, options = earlier.joined(found, about, options)
+        figures += [path for path in earlier.figures(options) if path not in figures]
+    names = [path.relative_to(out).as_posix() for path in figures]
+    about = {**about, "evaluation": how_evaluated(of, options), "figures": names}
     write_text(out / VALUES, json.dumps(as_json(found, about), indent=1, ensure_ascii=False))
-    write_text(out / PAGE, as_markdown(found, about, out, figures))
+    write_text(out / PAGE, as_markdown(found, about))
+    return found, about
 
 
-def as_markdown(found: Evaluation, about: Mapping[str, Any], out: Path, figures: Sequence[Path]) -> str:
+def as_markdown(found: Evaluation, about: Mapping[str, Any]) -> str:
     """The page."""
     schema = found.network.schema
     counts = ", ".join(
@@ -109,7 +136,7 @@ def as_markdown(found: Evaluation, about: Mapping[str, Any], out: Path, figures:
     for sheet in sheets(found):
         heading = sheet.title.removesuffix(f" on {found.network.name}").capitalize()
         parts += [f"## {heading}", sheet.markdown() + "."]
-    drawn = {path.name: path.relative_to(out).as_posix() for path in figures}
+    drawn = {Path(name).name: name for name in about["figures"]}
     for name, heading in FIGURES.items():
         if name in drawn:
             parts += [f"## {heading}", f"![{heading}]({drawn[name]})"]

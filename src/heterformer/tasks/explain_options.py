@@ -24,7 +24,7 @@ class ExplainOptions:
     top: int = 10
     """Show so many neighbours of each kind; JSON has all."""
     figure: Path | None = None
-    """The PNG file to draw; RUN/figures/attention-ID.png unless given."""
+    """The PNG file to draw; RUN/figures/attention-ID.png (-against-OTHER_RUN.png) unless given."""
     json: bool = False
     """Print JSON instead of tables."""
 
