@@ -59,7 +59,7 @@ def test_neighbours_beyond_the_top_are_added_up() -> None:
     assert cells[3:6] == [
         ["0.500 ██████", "█▆", "cites →", "paper: Neural machine translation p2"],
         ["0.200 ██▍", "▃▃", "", "the paper itself"],
-        ["0.300 ███▋", "", "", "1 others"],
+        ["0.300 ███▋", "", "", "1 other"],
     ]
 
 

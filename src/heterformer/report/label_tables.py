@@ -23,7 +23,7 @@ def classification_table(results: Sequence[Classified], title: str) -> Sheet:
             rows.append((*about, _cell(scores.micro), _cell(scores.macro)))
     headings = ("nodes", "setting", "classifier", "labelled", "classes", "micro F1", "macro F1")
     repeats = len(results[0].result.parts)
-    note = f"on the test part of {repeats} divisions 7:1:2 of fixed vectors, ± standard deviation"
+    note = f"on the test part of {_times(repeats, 'division')} 7:1:2, of fixed vectors{_spread(repeats)}"
     return Sheet(title, headings, tuple(rows), note, words=3)
 
 
@@ -34,8 +34,17 @@ def clustering_table(results: Sequence[Clustered], title: str) -> Sheet:
         for one in results
     ]
     runs = len(results[0].result.nmi.values)
-    note = f"k-means, as many clusters as classes, {runs} starts, ± standard deviation; nodes with one class"
+    starts = f"{_times(runs, 'start')}{_spread(runs)}"
+    note = f"k-means, as many clusters as classes, {starts}; nodes with one class"
     return Sheet(title, ("nodes", "clustered", "classes", "NMI", "ARI"), tuple(rows), note, words=1)
+
+
+def _times(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def _spread(count: int) -> str:
+    return "" if count == 1 else ", ± standard deviation"
 
 
 def _both(one: Clustered) -> tuple[Repeated, Repeated]:

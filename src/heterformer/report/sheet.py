@@ -48,8 +48,9 @@ class Sheet:
 
 
 def four_digits(figure: float) -> str:
-    """Four digits behind the point, and nothing before it but a one."""
-    return f"{figure:.4f}".removeprefix("0")
+    """Four digits behind the point, and nothing before it but a one or a sign."""
+    digits = f"{abs(figure):.4f}".removeprefix("0")
+    return f"-{digits}" if figure < 0 and digits != ".0000" else digits
 
 
 def _line(cells: tuple[str, ...] | list[str]) -> str:

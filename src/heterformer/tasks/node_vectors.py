@@ -54,6 +54,8 @@ def looked_up(vectors: Vectorized, node_type: NodeType, rows: Ints, normalize: b
 
 def given_vectors(path: Path, network: Network) -> dict[NodeType, NodeVectors]:
     """Vectors from a file, whoever made it. Nodes may be missing; ids that the network lacks may not be."""
+    if not path.exists():
+        raise InputError(f"{path}: does not exist, {FOREIGN}.")
     if path.is_dir():
         opened = Vectors.open(path)
         tables = {t: (pl.Series(opened.ids(t)), np.asarray(opened.matrix(t))) for t in opened.types}
