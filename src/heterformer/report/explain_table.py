@@ -84,12 +84,8 @@ def _shares(found: TextExplanation, token: VirtualToken, top: int) -> Table:
     for share, shares, relation, name in rows:
         table.add_row(_measured(share), _steps(shares, highest), relation, name)
     if rest:
-        table.add_row(
-            _measured(sum(n.share for n in rest)),
-            "",
-            "",
-            f"{len(rest):,} {'other' if len(rest) == 1 else 'others'}",
-        )
+        others = f"{len(rest):,} {'other' if len(rest) == 1 else 'others'}"
+        table.add_row(_measured(sum(n.share for n in rest)), "", "", others)
     return table
 
 
