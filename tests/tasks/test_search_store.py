@@ -105,7 +105,10 @@ def test_they_are_made_again_in_another_precision(
     assert np.array_equal(*rounded)
     assert not np.array_equal(rounded[0], exact)
     assert np.allclose(rounded[0], exact, atol=0.1)
-    assert np.array_equal(opened(run).matrix("paper"), exact)
+    assert np.array_equal(opened(run).matrix("paper"), rounded[0])  # a search takes what is there
+    assert embedding.calls == 2
+    again = SearchStore.open(run, run.network(), precision="float32").matrix("paper")
+    assert np.array_equal(again, exact)
 
 
 def test_a_stop_in_between_leaves_nothing_that_seems_up_to_date(

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 from contextlib import suppress
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import polars as pl
@@ -61,9 +62,9 @@ class SearchStore:
         network: Network,
         given: Path | None = None,
         device: Device = "auto",
-        precision: Precision = "float32",
+        precision: Precision | None = None,
     ) -> SearchStore:
-        """The run's own vectors of a network, made now unless there are some of the model and precision."""
+        """The run's own vectors of a network, made now unless they are there (in the precision, if given)."""
         if given is not None:
             return cls(run, network, Vectors.open(given), own=False, device=device)
         path = search_folder(run, network) / VECTORS
@@ -158,20 +159,22 @@ def _kept(
     network: Network,
     path: Path,
     device: Device,
-    precision: Precision = "float32",
+    precision: Precision | None = None,
     *,
     only_textless: bool = False,
 ) -> Vectors:
-    """The vectors at ``path``, made now unless they are there, of the same model and precision."""
+    """The vectors at ``path``, made now unless they are there, of the model and in the precision asked."""
     weights, note = RunWeights(run), path.with_name(f"{path.name}.weights")
-    now = weights.file + ("" if precision == "float32" else f" {precision}")
-    if found := _fresh(path, now):
+    made = {p: weights.file + ("" if p == "float32" else f" {p}") for p in get_args(Precision)}
+    good = tuple(made.values()) if precision is None else (made[precision],)
+    if found := _fresh(path, good):
         return found
+    precision = precision or "float32"
     with alone(note, waiting=f"{run.path}: another process makes its search vectors; waiting for it."):
-        if found := _fresh(path, now):
+        if found := _fresh(path, good):
             return found
-        if note.is_file() and (before := note.read_text(encoding="utf-8")) != now:
-            same = before.split()[:1] == now.split()[:1]
+        if note.is_file() and (before := note.read_text(encoding="utf-8")) not in good:
+            same = before.split()[:1] == weights.file.split()[:1]
             changed = "its model has changed since its search vectors were made"
             what = f"its search vectors are not in {precision}" if same else changed
             say(f"{run.path}: {what}; making them again.")
@@ -181,16 +184,16 @@ def _kept(
         types = textless if only_textless else ()
         options = EmbedOptions(types=types, h0=bool(textless), precision=precision)
         own = run.path / FOLDER / VECTORS  # which another network may have grown from
-        since = own if path != own and _fresh(own, now) else None
+        since = own if path != own and _fresh(own, (made[precision],)) else None
         vectors = embed_to(path, model, network, options, since=since)
-        write_text(note, now)
+        write_text(note, made[precision])
         return vectors
 
 
-def _fresh(path: Path, made_with: str) -> Vectors | None:
+def _fresh(path: Path, made_with: tuple[str, ...]) -> Vectors | None:
     """What is at ``path`` if it was made with the very weights, and is neither gone nor damaged."""
     note = path.with_name(f"{path.name}.weights")
     with suppress(InputError, FileNotFoundError):
-        if note.read_text(encoding="utf-8") == made_with:
+        if note.read_text(encoding="utf-8") in made_with:
             return Vectors.open(settled(path))
     return None
