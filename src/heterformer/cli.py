@@ -529,7 +529,8 @@ def _end_after_another() -> NoReturn:
 
 def _check_alone(arguments: Sequence[str]) -> None:
     count, command = int(os.environ.get("WORLD_SIZE", "1")), next(iter(arguments), "")
-    given = " --vectors" if command == "evaluate" and "--vectors" in arguments else ""  # nothing to divide
+    vectors = any(word == "--vectors" or word.startswith("--vectors=") for word in arguments)
+    given = " --vectors" if command == "evaluate" and vectors else ""  # nothing to divide
     if count > 1 and command in COMMANDS and (given or command not in TOGETHER):
         started = f"'heterformer {command}{given}' works in one process, but {count} were started"
         raise InputError(f"{started}; leave torchrun or accelerate launch away.")

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 from heterformer.cli import main
-from heterformer.embedding import row_file, vectors
+from heterformer.embedding import row_file, two_passes, vectors
 from heterformer.embedding.embed import embed_run
 from heterformer.embedding.options import EmbedOptions
 from heterformer.embedding.states import TextStates
@@ -192,3 +192,27 @@ def test_the_command_says_it_once(run: Run, tmp_path: Path) -> None:
     assert f"Wrote vectors of paper, author, venue nodes to {out}." in said(tmp_path / "p", 0)
     assert said(tmp_path / "p", 1) == ""
     assert set(Vectors.open(out).types) == {"paper", "author", "venue"}
+
+
+def test_since_serves_several_processes(run: Run, alone: pl.DataFrame, tmp_path: Path) -> None:
+    """An earlier table is unpacked once, by the first; what has not changed is not computed again."""
+    old, out, computed = tmp_path / "old.parquet", tmp_path / "v.parquet", tmp_path / "computed"
+    embed_run(run.path, old, EmbedOptions(h0=True))
+    codes = together(tmp_path / "p", 2, embedded_since, run.path, out, old, computed)
+    assert codes == [0, 0], said(tmp_path / "p", 0)
+    found = pl.concat([pl.read_parquet(part) for part in sorted(out.glob("*.parquet"))])
+    assert in_order(found).equals(in_order(pl.read_parquet(old)))
+    assert set(computed.read_text().split()) == {"0"}
+
+
+def embedded_since(path: Path, out: Path, old: Path, computed: Path) -> None:
+    """Tells how many vectors were computed in each part."""
+    whole = two_passes.center_vectors
+
+    def counted(model: Any, batcher: Any, node_type: Any, rows: Any, *more: Any) -> Any:
+        with computed.open("a") as file:
+            file.write(f"{len(rows)}\n")
+        return whole(model, batcher, node_type, rows, *more)
+
+    two_passes.center_vectors = counted
+    embed_run(path, out, EmbedOptions(h0=True), since=old, processes=Processes.joined())

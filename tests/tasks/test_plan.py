@@ -12,6 +12,7 @@ from heterformer.batches.pairs import TrainingBatches
 from heterformer.embedding.embed import embed_to
 from heterformer.embedding.options import EmbedOptions
 from heterformer.embedding.states import TextStates
+from heterformer.errors import InputError
 from heterformer.network.split import SplitOptions, make_split
 from heterformer.network.store import Network
 from heterformer.tasks.plan import Exchange, steps_per_epoch, touched_rows
@@ -42,7 +43,7 @@ def test_processes_share_an_epoch() -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_disk_is_what_embedding_writes(dtype: str, tmp_path: Path) -> None:
-    asked = EmbedOptions(dtype=dtype, states_dtype=dtype)  # type: ignore[arg-type]
+    asked = EmbedOptions(dtype=dtype, states_dtype=dtype, h0=dtype == "float16")  # type: ignore[arg-type]
     disk = planned(embed=asked).disk
     model, tokens = tiny_model(), tiny_tokens()
     spool = TextStates(tmp_path / "states.bin", model, tokens, np.arange(200), np.dtype(dtype))
@@ -50,7 +51,19 @@ def test_disk_is_what_embedding_writes(dtype: str, tmp_path: Path) -> None:
     assert disk.spool == (tmp_path / "states.bin").stat().st_size
     vectors = embed_to(tmp_path / "vectors", model, tiny_network(), asked, tokenizer=tokenizer())
     written = [vectors.matrix(t).nbytes + vectors.signatures(t).nbytes for t in vectors.types]
-    assert disk.vectors == sum(written)
+    short = [found.nbytes for t in vectors.types if (found := vectors.h0(t)) is not None]
+    assert disk.vectors == sum(written) + sum(short)
+    assert bool(short) == asked.h0
+
+
+def test_disk_of_chosen_types() -> None:
+    counts, whole = tiny_network().schema.counts, planned().disk
+    authors = planned(embed=EmbedOptions(types=("author",))).disk
+    assert authors.spool == 0  # no text is read
+    assert authors.vectors == whole.vectors * counts["author"] // sum(counts.values())
+    assert planned(embed=EmbedOptions(types=("paper",))).disk.spool == whole.spool
+    with pytest.raises(InputError, match=r"--embed\.types names 'authors', the model has vectors of 'paper'"):
+        planned(embed=EmbedOptions(types=("authors",)))
 
 
 def test_checkpoints(tmp_path: Path) -> None:

@@ -168,3 +168,21 @@ def test_a_micro_batch_is_no_larger_than_the_batch() -> None:
         options(micro_batch=17)
     with pytest.raises(InputError, match=r"^--micro-batch is 0, expected more than 0\.$"):
         options(micro_batch=0)
+
+
+def test_sparse_gradients_do_not_pile_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After many slices a table's gradient has each touched row once, not once for each time it was met."""
+    trainer = new_trainer(tmp_path / "run", micro_batch=2)
+    kept: dict[str, int] = {}
+    distinct: dict[str, int] = {}
+
+    def count(self: Optimizers) -> None:
+        for name, parameter in trainer.model.named_parameters():
+            if parameter.grad is not None and parameter.grad.is_sparse:
+                kept[name] = parameter.grad._nnz()
+                distinct[name] = len(torch.unique(parameter.grad._indices()[0]))
+
+    monkeypatch.setattr(Optimizers, "step", count)
+    trainer._step(trainer.batches.batch(0, 0))
+    assert len(kept) > 2  # tokens, authors, venues
+    assert kept == distinct

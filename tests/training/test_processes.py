@@ -334,13 +334,24 @@ def test_a_mistake_is_told_once(tmp_path: Path) -> None:
         ["train", str(tiny_network().path), *words, *flags]
         for words in ([str(taken)], [str(tmp_path / "new"), "--seed", "RANK"], [str(damaged.path)])
     ]
+    good = trained(tmp_path / "good", max_steps=1, batch_size=B).path
+    out = str(tmp_path / "o.parquet")
+    asked += [
+        ["embed", str(tmp_path / "nosuch"), out],
+        ["embed", str(good), out, "--types", "foo"],
+        ["embed", str(good), out, "--since", str(tmp_path / "nosuch")],
+        ["embed", str(good), out, "--network", str(tmp_path / "nosuch")],
+        ["evaluate", str(good), "--split", str(tmp_path / "nosuch")],
+        ["evaluate", str(good), "--vectors=nosuch"],
+    ]
     assert together(tmp_path, 2, commands, *asked) == [0, 0]
     told = (tmp_path / "0.log").read_text().splitlines()
     assert told[0] == f"error: {taken}: exists and is not a run; choose another name."
     assert told[2].startswith("error: process 1 of 2: the options, the network or the run folder are others;")
     assert any(line.startswith(f"error: {damaged.last}: cannot be read or is damaged") for line in told)
-    assert sum(line.startswith("error: ") for line in told) == 3
-    assert (tmp_path / "1.log").read_text().splitlines() == ["exit 1"] * 3
+    assert sum(line.startswith("error: ") for line in told) == len(asked)
+    others = (tmp_path / "1.log").read_text().splitlines()
+    assert [line for line in others if "works in one process" not in line] == ["exit 1"] * len(asked)
 
 
 def fail_alone() -> None:
@@ -354,6 +365,24 @@ def test_who_is_left_says_so(tmp_path: Path) -> None:
     assert together(tmp_path, 2, fail_alone) == [1, 1]
     assert "one finds fault" in said(tmp_path, 1)
     assert "process 0 of 2: lost the others, whose own messages say why" in said(tmp_path, 0)
+
+
+def test_who_is_left_after_a_kill_ends_by_itself(tmp_path: Path) -> None:
+    """Without a launcher that would end it."""
+    path = tmp_path / "run"
+    endless = options(batch_size=B, max_steps=None, checkpoint_minutes=MANY, epochs=100_000)
+    first, second = start_together(tmp_path, 2, train_together, tiny_network().path, path, endless)
+    try:
+        wait_for_lines(path / "metrics.jsonl", 6, first)
+        assert second.pid is not None
+        os.kill(second.pid, signal.SIGKILL)
+        first.join(SECONDS)
+        assert first.exitcode not in (0, None)
+        assert "process 0 of 2: lost the others" in said(tmp_path, 0)
+    finally:
+        for process in (first, second):
+            process.kill()
+            process.join()
 
 
 def test_a_killed_process_ends_the_others(tmp_path: Path) -> None:

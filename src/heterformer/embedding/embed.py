@@ -76,7 +76,7 @@ def embed_to(
     out, processes = Path(out), processes or Processes()
     with processes.one_by_one():
         _check_place(out, processes.count)
-    work = Embedding(model, VisibleNetwork.whole(network), options, tokenizer, since, processes)
+        work = Embedding(model, VisibleNetwork.whole(network), options, tokenizer, since, processes)
     folder = out.with_name(f".{out.name}.work")
     with ExitStack() as held:
         with processes.one_by_one():
@@ -84,7 +84,7 @@ def embed_to(
                 busy = f"{out}: another process is writing it; wait until it is done."
                 held.enter_context(alone(out, busy=busy))
                 _settle(folder, work.manifest)
-        processes.agree(work.manifest)
+        processes.agree(work.manifest, work.options.states, out.resolve(), folder.is_dir())
         try:
             work.compute(folder)
             work.write(out, folder)
@@ -149,10 +149,11 @@ def embed_run(
     processes: Processes | None = None,
 ) -> Vectors:
     """Write vectors of a run's network, or of another one of the same types, under the run's best model."""
-    run = Run(path)
-    opened = run.network() if network is None else Network.open(network)
-    several = processes is not None and processes.count > 1
-    model = run.model().to(processes.device if processes and several else chosen_device(device))
+    processes = processes or Processes()
+    with processes.one_by_one():
+        run = Run(path)
+        opened = run.network() if network is None else Network.open(network)
+        model = run.model().to(processes.device if processes.count > 1 else chosen_device(device))
     return embed_to(out, model, opened, options, since=since, processes=processes)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ class Since:
                 words = {"model": "another model", "fan_out": "another number of neighbours"}
                 what = words.get(name, f"{name} {before}, not {now}")
                 raise InputError(f"--since {path}: was made with {what}; leave --since out.")
-        self.folder = Path()  # for what a table holds packed; to be set before vectors are asked for
+        # Of each type: where each node of the network is in the earlier output, its signatures, its vectors.
         self._known: dict[NodeType, tuple[Ints, Hashes, NDArray[Any]]] = {}
 
     @property
@@ -40,24 +41,24 @@ class Since:
         stats = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files]
         return hashlib.blake2b(repr(stats).encode(), digest_size=16).hexdigest()
 
+    def unpack(self, folder: Path, types: Sequence[NodeType]) -> None:
+        """Before anything is asked for: what a table holds packed goes into ``folder``, once."""
+        for node_type in types:
+            if node_type in self.old.types:
+                ids = pl.Series("id", self.old.ids(node_type), dtype=pl.String)
+                place = known_rows(self.network.id_series(node_type), ids)
+                matrix = self.old.mapped_matrix(node_type, folder)
+                self._known[node_type] = (place, self.old.signatures(node_type), matrix)
+
     def holds(self, node_type: NodeType, rows: Ints, signatures: Hashes) -> NDArray[np.bool_]:
         """Whether each node is there and has been made of the same."""
         if node_type not in self.old.types:
             return np.zeros(len(rows), dtype=bool)
-        place, old, _ = self._of(node_type)
+        place, old, _ = self._known[node_type]
         same: NDArray[np.bool_] = (place[rows] >= 0) & (old[place[rows]] == signatures)
         return same
 
     def vectors(self, node_type: NodeType, rows: Ints) -> NDArray[Any]:
         """(n, d): the vectors of nodes that are there."""
-        place, _, matrix = self._of(node_type)
+        place, _, matrix = self._known[node_type]
         return matrix[place[rows]]
-
-    def _of(self, node_type: NodeType) -> tuple[Ints, Hashes, NDArray[Any]]:
-        """Where each node of the network is in the earlier output, its signatures and its vectors."""
-        if node_type not in self._known:
-            ids = pl.Series("id", self.old.ids(node_type), dtype=pl.String)
-            place = known_rows(self.network.id_series(node_type), ids)
-            matrix = self.old.mapped_matrix(node_type, self.folder)
-            self._known[node_type] = (place, self.old.signatures(node_type), matrix)
-        return self._known[node_type]

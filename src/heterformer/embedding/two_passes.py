@@ -63,9 +63,7 @@ class Embedding:
         self.network, self.schema = visible.network, visible.network.schema
         check_schema(model.schema, self.schema)
         # As in training, whatever another network would have by itself.
-        with self.processes.one_by_one():
-            own = tokenizer or _tokenizer_of(model)
-            self.tokens = open_tokens(self.network, own, model.schema.max_tokens)
+        self.tokens = open_tokens(self.network, tokenizer or _tokenizer_of(model), model.schema.max_tokens)
         self.types = self._types()
         self._check_h0()
         self.batcher = Batcher(
@@ -128,9 +126,9 @@ class Embedding:
 
     def compute(self, folder: Path) -> None:
         """Make the vectors of all text-rich nodes in ``folder``; what is there already is not made again."""
-        if self.since is not None:
-            self.since.folder = self._own_folder(folder)
-        with self.processes.one_by_one():  # the first folds new nodes in, the others read what it found
+        with self.processes.one_by_one():  # the first unpacks and folds in, the others read what it left
+            if self.since is not None:
+                self.since.unpack(folder, self.types)
             self.model, folded = meeting(self.trained, self.visible, self.tokens, folder)
             self.vectors = {t: self._row_file(folder, t) for t in self.types if t in self.schema.text_rich}
         self.signatures = Signatures(self.model, self.tokens, folded)
@@ -142,13 +140,6 @@ class Embedding:
                 spool.fill()
                 self._fill(todo, spool)
         self.processes.wait()
-
-    def _own_folder(self, folder: Path) -> Path:
-        if self.processes.count == 1:
-            return folder
-        own = folder / f"process-{self.processes.rank}"
-        own.mkdir(exist_ok=True)
-        return own
 
     def _row_file(self, folder: Path, node_type: NodeType) -> RowFile:
         path, count = folder / f"{node_type}.vectors.bin", self.schema.counts[node_type]

@@ -234,11 +234,12 @@ class Vectors:
         if not self.tables:
             return self._array(node_type)
         path = folder / f"{node_type}.unpacked.bin"
-        with path.open("wb") as file:
-            for _, vectors in self.chunks(node_type):
-                file.write(vectors.tobytes())
-        mapping = np.memmap(path, dtype=vectors.dtype, mode="r")
-        return np.asarray(mapping).reshape(-1, vectors.shape[1])
+        if not path.exists():
+            with replace_file(path) as partial, partial.open("wb") as file:
+                for _, vectors in self.chunks(node_type):
+                    file.write(vectors.tobytes())
+        _, first = next(self.chunks(node_type))
+        return np.asarray(np.memmap(path, dtype=first.dtype, mode="r")).reshape(-1, first.shape[1])
 
     def signatures(self, node_type: NodeType) -> Hashes:
         """(n,): what ``embed --since`` goes by."""

@@ -79,13 +79,19 @@ def _states_of(model: NodeEncoder, batcher: Batcher, batches: list[Batch]) -> St
 
 def plm_vectors(model: NodeEncoder, tokens: PackedTokens, numbers: Ints) -> Tensor:
     """(n, d): what the plain PLM says of texts, without any network (the paper's h-bar of Eq. 10)."""
-    found = []
+    found: Tensor | None = None
     with progress_bar("reading texts", len(numbers), "texts") as bar:
         for start in range(0, max(1, len(numbers)), CHUNK):
             chunk = numbers[start : start + CHUNK]
-            found.append(some_plm_vectors(model, tokens, chunk))
+            vectors = some_plm_vectors(model, tokens, chunk)
+            if found is None:
+                found = vectors.new_empty(
+                    len(numbers), vectors.shape[1]
+                )  # at once: joining parts takes twice
+            found[start : start + CHUNK] = vectors
             bar.advance(len(chunk))
-    return torch.cat(found)
+    assert found is not None
+    return found
 
 
 def some_plm_vectors(model: NodeEncoder, tokens: PackedTokens, numbers: Ints) -> Tensor:

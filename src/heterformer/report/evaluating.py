@@ -22,9 +22,9 @@ from heterformer.typed_flags import as_typed
 def report_on_run(path: Path, options: EvaluateOptions, processes: Processes | None = None) -> Reported:
     """Evaluate a run; the page is RUN/report.md, which of several processes the first one writes."""
     processes = processes or Processes()
-    if options.split is not None:
-        raise InputError("--split goes with --vectors; a run is asked for the pairs of its own split.")
     with processes.one_by_one():
+        if options.split is not None:
+            raise InputError("--split goes with --vectors; a run is asked for the pairs of its own split.")
         opened = open_run(path, options.device)
         _check_map(opened.network, options)
     if processes.count > 1:

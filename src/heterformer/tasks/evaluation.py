@@ -80,7 +80,8 @@ def evaluate_run(
     """
     processes = processes or Processes()
     found, notes = Evaluation(opened.network), Notes()
-    labels = _labels(found.network, opened.model.embedded_types, options, notes)
+    with processes.one_by_one():
+        labels = _labels(found.network, opened.model.embedded_types, options, notes)
     if options.wants("link_prediction"):
         found = _links_of_run(found, opened, options, notes, processes)
     if not processes.first:

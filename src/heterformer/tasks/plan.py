@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from heterformer.embedding.options import EmbedOptions
+from heterformer.errors import InputError
 from heterformer.network.store import Network
 from heterformer.tasks.plan_memory import (
     FLOAT,
@@ -123,12 +124,19 @@ def _speed(network: Network, training: TrainingOptions, embed: EmbedOptions, opt
 
 
 def _disk(network: PlannedNetwork, size: ModelSize, training: TrainingOptions, embed: EmbedOptions) -> Disk:
-    row = size.states * size.width
-    textless = sum(network.schema.counts[t] for t in network.schema.textless) * size.learns_textless
-    vector = size.width * np.dtype(embed.dtype).itemsize + WORD
+    row, schema = size.states * size.width, network.schema
+    learnt = (*schema.text_rich, *(schema.textless if size.learns_textless else ()))
+    for node_type in embed.types:
+        if node_type not in learnt:
+            known = ", ".join(map(repr, learnt))
+            raise InputError(f"--embed.types names {node_type!r}, the model has vectors of {known}.")
+    counts = {t: schema.counts[t] for t in embed.types or learnt}
+    vector, h0 = (n * np.dtype(embed.dtype).itemsize for n in (size.width, size.textless_dim * embed.h0))
+    textless = sum(counts[t] for t in counts if t in schema.textless)
+    reads = any(t in schema.text_rich for t in counts)  # else no text is read
     return Disk(
-        spool=network.texts * row * np.dtype(embed.states_dtype).itemsize,
-        vectors=(network.texts + textless) * vector,
+        spool=network.texts * row * np.dtype(embed.states_dtype).itemsize * reads,
+        vectors=sum(counts.values()) * (vector + WORD) + textless * h0,
         checkpoints=(3 + 1 + 1) * FLOAT * size.parameters,
         cached=_met(network) * row * FLOAT if training.neighbor_states == "cached" else 0,
     )

@@ -11,6 +11,8 @@ from tyro.conf import arg
 from heterformer.errors import InputError
 from heterformer.network.schema import NodeType
 
+MOST_NODES = 2**31 - 1  # rows are numbered in 32 bits
+
 
 @dataclass(frozen=True)
 class PlanOptions:
@@ -52,7 +54,12 @@ class PlanOptions:
                 known = ", ".join(counts)
                 raise InputError(f"--counts has {words!r}, expected TYPE=NUMBER with a type of {known}.")
             given[node_type] = _count(words, number)
-        return {t: given.get(t, round(self.scale * n)) for t, n in counts.items()}
+        found = {t: given.get(t, round(self.scale * n)) for t, n in counts.items()}
+        for node_type, count in found.items():
+            if not 1 <= count <= MOST_NODES:
+                expected = f"expected 1 to {MOST_NODES:,}, what a network can hold of a type"
+                raise InputError(f"a plan for {count:,} {node_type} nodes; {expected}.")
+        return found
 
 
 def _count(words: str, number: str) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from heterformer.batches.batch import Batch
 
@@ -31,8 +31,17 @@ def pair_vectors(slices: Sequence[Batch], encode: Encode, empty: Tensor) -> tupl
     return queries.requires_grad_(), keys.requires_grad_()
 
 
-def replay(slices: Sequence[Batch], encode: Encode, queries: Tensor, keys: Tensor) -> None:
-    """After the loss's backward pass: hand the gradients of the vectors down to the parameters."""
+def replay(
+    slices: Sequence[Batch],
+    encode: Encode,
+    queries: Tensor,
+    keys: Tensor,
+    tables: Sequence[nn.Parameter] = (),
+) -> None:
+    """After the loss's backward pass: hand the gradients of the vectors down to the parameters.
+
+    Sparse gradients of ``tables`` are added up after each slice: PyTorch would keep the rows of all of them.
+    """
     if len(slices) == 1:
         return
     assert queries.grad is not None
@@ -43,4 +52,7 @@ def replay(slices: Sequence[Batch], encode: Encode, queries: Tensor, keys: Tenso
         stop = start + len(vectors) // 2
         gradient = torch.cat([queries.grad[start:stop], keys.grad[start:stop]])
         torch.autograd.backward(vectors, gradient)
+        for table in tables:
+            if table.grad is not None:
+                table.grad = table.grad.coalesce()
         start = stop

@@ -261,7 +261,7 @@ class Trainer:
             mask = None if mask is None else mask.to(scores.device)
             loss = link_prediction_loss(scores, mask, batch.first_pair, len(keys_of_all))
         self.accelerator.backward(loss)
-        replay(parts, self._vectors, queries, keys)
+        replay(parts, self._vectors, queries, keys, self.optimizers.row_parameters)
         self.processes.sum_gradients(self.optimizers.dense_parameters, self.optimizers.row_parameters)
         if self.options.max_grad_norm is not None:
             torch.nn.utils.clip_grad_norm_(self.optimizers.dense_parameters, self.options.max_grad_norm)

@@ -106,13 +106,14 @@ def _read(model: NodeEncoder, tokens: PackedTokens, numbers: Ints, processes: Pr
     """(N, d): the PLM's vectors, of which only the first process keeps all."""
     if processes.count == 1:
         return plm_vectors(model, tokens, numbers)
-    found, size = [torch.empty(0, model.width)], CHUNK * processes.count
+    size = CHUNK * processes.count
+    found = torch.empty(len(numbers) if processes.first else 0, model.width)
     for start in range(0, len(numbers), size):
         part = numbers[start : start + size]
         vectors = processes.gathered(plm_vectors(model, tokens, part[processes.share(len(part))]))
         if processes.first:
-            found.append(vectors.cpu())
-    return torch.cat(found)
+            found[start : start + size] = vectors.cpu()
+    return found
 
 
 def _warm_up_type(
