@@ -19,6 +19,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
+MEMORY = 3600.0  # seconds that a speed is the mean of, at most; rich looks at the last thousand moves only
 console = Console()
 messages = Console(stderr=True)
 _silent = False
@@ -81,7 +82,8 @@ def progress_bar(description: str, total: float, unit: str = "") -> Iterator[Bar
         TimeRemainingColumn(),
         *([_Speed(unit)] if unit else []),
     )
-    with Progress(*columns, console=messages, transient=True) as progress:
+    # A slow model may take minutes between two moves, after which rich would know no speed and no time left.
+    with Progress(*columns, console=messages, transient=True, speed_estimate_period=MEMORY) as progress:
         bar = Bar(progress, total)
         bar.describe(description)
         yield bar

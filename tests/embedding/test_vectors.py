@@ -140,3 +140,32 @@ def test_a_type_that_is_not_there(tmp_path: Path) -> None:
     write_vectors(tmp_path / "out", layout(), chunks())
     with pytest.raises(InputError, match="has no vectors of type 'venue', the types are 'paper', 'author'"):
         Vectors.open(tmp_path / "out").matrix("venue")
+
+
+ODD_TABLES: list[tuple[Any, str]] = [
+    ([[1.0, 2.0], [3.0]], "the vector of paper number 2 has 1 numbers, expected 2 as others have"),
+    ([[1.0, 2.0], None], "the vector of paper number 2 has 0 numbers, expected 2 as others have"),
+    ([[1.0, 2.0], [3.0, float("nan")]], "the vector of paper number 2 has a value that is not a number"),
+    (["x", "y"], "column 'vector' holds .*string, expected lists of numbers"),
+]
+
+
+@pytest.mark.parametrize(("values", "told"), ODD_TABLES)
+def test_an_odd_table_is_told_where(values: list[Any], told: str, tmp_path: Path) -> None:
+    pl.DataFrame({"id": ["a", "b"], "type": "paper", "vector": values}).write_parquet(tmp_path / "v.parquet")
+    with pytest.raises(InputError, match=told):
+        Vectors.open(tmp_path / "v.parquet").matrix("paper")
+
+
+def test_a_table_without_rows(tmp_path: Path) -> None:
+    empty = pl.DataFrame({"id": ["a"], "type": "paper", "vector": [[1.0]]}).clear()
+    empty.write_parquet(tmp_path / "v.parquet")
+    with pytest.raises(InputError, match="has no rows with a type, expected a vector for each node"):
+        Vectors.open(tmp_path / "v.parquet")
+
+
+def test_a_type_with_text_has_no_h0(tmp_path: Path) -> None:
+    write_vectors(tmp_path / "v.parquet", layout(), chunks())
+    opened = Vectors.open(tmp_path / "v.parquet")
+    assert opened.h0("paper") is None
+    assert np.array_equal(opened.h0("author"), H0)  # type: ignore[arg-type]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-import tempfile
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -97,7 +97,7 @@ def test_a_folder_that_cannot_be_written(network: Network, monkeypatch: pytest.M
     def refuse(*_: Any, **__: Any) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(tempfile, "mkdtemp", refuse)
+    monkeypatch.setattr(Path, "mkdir", refuse)
     with pytest.raises(InputError) as caught:
         open_tokens(network, new_tokenizer())
     assert str(caught.value) == f"{network.path}: tokens cannot be stored there (Permission denied)."
@@ -138,3 +138,14 @@ def test_tokens_stay_on_disk(network: Network) -> None:
     assert isinstance(tokens.tokens.base, np.memmap)
     assert isinstance(tokens.offsets.base, np.memmap)
     assert Path(tokens.tokens.base.filename).is_relative_to(network.path)
+
+
+def test_what_a_kill_left_is_cleared(network: Network) -> None:
+    open_tokens(network, new_tokenizer())
+    (folder,) = (network.path / "tokens").iterdir()
+    partial = folder.with_name(f".{folder.name}.partial")
+    shutil.rmtree(folder)
+    partial.mkdir()
+    (partial / "tokens.bin").write_bytes(b"half of it")
+    open_tokens(network, new_tokenizer())
+    assert list((network.path / "tokens").iterdir()) == [folder]

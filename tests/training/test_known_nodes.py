@@ -3,9 +3,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.network.split import SplitOptions, make_split
+from heterformer.network.tokens import PackedTokens
 from heterformer.training import known_nodes
 from heterformer.training.known_nodes import KnownNodes
 from tests.learning import tiny_network, tiny_tokens
@@ -44,3 +46,13 @@ def test_a_node_that_training_does_not_see_is_not_known() -> None:
 
 def test_a_folder_that_says_nothing(tmp_path: Path) -> None:
     assert KnownNodes.open(tmp_path) is None
+
+
+def test_of_equal_texts_one_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(known_nodes, "TEXTS", 20)
+    texts = [[1, 2, 3]] * 100 + [[4, 5, n] for n in range(100)]
+    offsets = np.arange(201, dtype=np.int64) * 3
+    tokens = PackedTokens({"paper": 0}, offsets, np.array(texts, dtype=np.int32).ravel())
+    kept = KnownNodes.of(VisibleNetwork.whole(tiny_network()), tokens).texts.tokens.reshape(-1, 3)
+    assert len(kept) == 20
+    assert len(np.unique(kept, axis=0)) == 20

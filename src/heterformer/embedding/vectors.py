@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -168,6 +169,12 @@ def _new_array(path: Path, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
     return array
 
 
+def _is_vector(kind: pa.DataType) -> bool:
+    lists = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+    numbers = (pa.types.is_floating, pa.types.is_integer)
+    return any(is_(kind) for is_ in lists) and any(is_(kind.value_type) for is_ in numbers)
+
+
 class Vectors:
     """Vectors that were written to a file or folder. Of a folder, nothing is read until it is used."""
 
@@ -194,8 +201,13 @@ class Vectors:
                     raise InputError(
                         f"{path}: has no column {name!r}, found {', '.join(file.schema_arrow.names)}."
                     )
+            kind = file.schema_arrow.field("vector").type
+            if not _is_vector(kind):
+                raise InputError(f"{path}: column 'vector' holds {kind}, expected lists of numbers.")
             metadata = json.loads((file.schema_arrow.metadata or {}).get(KEY, b"{}"))
-            types = file.read(["type"]).column("type").unique().to_pylist()
+            types = [t for t in file.read(["type"]).column("type").unique().to_pylist() if t is not None]
+            if not types:
+                raise InputError(f"{path}: has no rows with a type, expected a vector for each node.")
         except InputError:
             raise
         except (OSError, ValueError, KeyError, pa.ArrowInvalid):
@@ -226,6 +238,8 @@ class Vectors:
         if not self.tables:
             return self._array(f"{node_type}.h0") if (self.path / f"{node_type}.h0.npy").is_file() else None
         if "h0" not in pq.read_schema(self.tables[0]).names:
+            return None
+        if next(self._parquet(node_type, ["h0"])).column("h0").null_count:  # a type with text has none
             return None
         return np.concatenate([values for _, values in self.chunks(node_type, "h0")])
 
@@ -260,9 +274,22 @@ class Vectors:
             for start in range(0, len(matrix), ROWS):
                 yield start, np.array(matrix[start : start + ROWS])
             return
+        width: int | None = None
         for batch in self._parquet(node_type, [column]):
             vectors = batch.column(column)
             flat = vectors.flatten().to_numpy(zero_copy_only=False)
+            lengths = pc.list_value_length(vectors).fill_null(0).to_numpy(zero_copy_only=False)
+            width = width or int(lengths[0])
+            if vectors.null_count or (lengths != width).any() or not width:
+                row = int(np.argmax(lengths != width))
+                found = f"the {column} of {node_type} number {start + row + 1} has {lengths[row]} numbers"
+                raise InputError(f"{self.path}: {found}, expected {width or 'some'} as others have.")
+            if not np.isfinite(flat).all():
+                row = int(np.argmin(np.isfinite(flat))) // width
+                found = (
+                    f"the {column} of {node_type} number {start + row + 1} has a value that is not a number"
+                )
+                raise InputError(f"{self.path}: {found}.")
             yield start, flat.reshape(len(vectors), -1)
             start += len(vectors)
 
@@ -271,8 +298,6 @@ class Vectors:
         return np.asarray(array)
 
     def _parquet(self, node_type: NodeType, columns: list[str]) -> Iterator[pa.RecordBatch]:
-        import pyarrow.compute as pc
-
         for table in self.tables:
             with pq.ParquetFile(table, memory_map=True) as file:
                 for batch in file.iter_batches(ROWS, columns=["type", *columns]):

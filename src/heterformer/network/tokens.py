@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import shutil
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heterformer.errors import InputError
+from heterformer.files import alone, replace_folder
 from heterformer.network.adjacency import mapped
 from heterformer.network.hashes import Hashes, sequence_hashes
 from heterformer.network.schema import NodeType
@@ -66,14 +64,11 @@ def open_tokens(network: Network, tokenizer: Any, max_tokens: int | None = None)
 def _write(network: Network, tokenizer: Any, limit: int, folder: Path) -> None:
     try:
         folder.parent.mkdir(exist_ok=True)
-        partial = Path(tempfile.mkdtemp(dir=folder.parent, suffix=".partial"))
-        try:
-            _tokenise(network, tokenizer, limit, partial)
-            partial.chmod(network.path.stat().st_mode)  # mkdtemp's folder is private
-            if not folder.is_dir():  # another process may have been quicker
-                os.rename(partial, folder)
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
+        told = f"{network.path}: another process makes its tokens; waiting for it."
+        with alone(folder, waiting=told):
+            if not folder.is_dir():  # the other has made them
+                with replace_folder(folder) as partial:  # which clears what a kill has left
+                    _tokenise(network, tokenizer, limit, partial)
     except OSError as error:
         raise InputError(f"{network.path}: tokens cannot be stored there ({error.strerror}).") from None
 

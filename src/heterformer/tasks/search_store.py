@@ -109,7 +109,9 @@ class SearchStore:
             return ExactIndex(matrix)
         path = self.folder / INDEX / f"{node_type}.{self._digest(node_type)}.faiss"
         if not path.is_file():
-            self._build(node_type, path)
+            with alone(path, waiting=f"{self.run.path}: another process builds this index; waiting for it."):
+                if not path.is_file():
+                    self._build(node_type, path)
         return ApproximateIndex.open(path, matrix)
 
     def _build(self, node_type: NodeType, path: Path) -> None:

@@ -29,10 +29,13 @@ class KnownNodes:
 
     @classmethod
     def of(cls, visible: VisibleNetwork, tokens: PackedTokens) -> KnownNodes:
-        """What training may see. Texts are chosen by a hash of what they say, which is to say at random."""
-        hashes = tokens.hashes()
+        """What training may see. Texts are chosen by a hash of what they say, which is to say at random.
+
+        Of equal texts one is kept: a node must not be told apart from its own text.
+        """
         seen = np.flatnonzero(_visible_texts(visible, tokens))
-        chosen = np.sort(seen[np.argsort(hashes[seen], kind="stable")[:TEXTS]])
+        _, first = np.unique(tokens.hashes()[seen], return_index=True)  # by ascending hash
+        chosen = np.sort(seen[first[:TEXTS]])
         packed, offsets = tokens.gather(chosen)
         ids = {t: _known(visible, t) for t in visible.network.schema.textless}
         return cls(ids, PackedTokens({}, offsets, packed.astype(np.int32)))
