@@ -68,9 +68,9 @@ def test_ablations_have_other_parts() -> None:
 
 
 def test_tables_that_fit_into_no_memory() -> None:
-    plan = planned(scale=1e9)
+    plan = planned(scale=1e7)
     counts = tiny_network().schema.counts
-    rows = 10**9 * (counts["author"] + counts["venue"])
+    rows = 10**7 * (counts["author"] + counts["venue"])
     memory = plan.together[0].memory
     assert memory.textless == 4 * 8 * rows
     assert memory.textless_moments == 2 * memory.textless
