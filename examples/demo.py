@@ -13,6 +13,7 @@ from pathlib import Path
 import torch
 from rich.table import Table
 from transformers.utils import logging
+from two_models import show_link_prediction, train_both
 
 from heterformer.batches.pairs import evaluation_key
 from heterformer.datasets.synthetic import SyntheticOptions, write_synthetic
@@ -28,17 +29,13 @@ from heterformer.report import network_tables
 from heterformer.report.evaluating import report_on_run
 from heterformer.report.evaluation_report import PAGE, sheets
 from heterformer.report.explain_table import explanation_tables
-from heterformer.report.link_prediction_table import link_prediction_table
-from heterformer.tasks.evaluate import OpenRun, link_prediction_of, open_run
+from heterformer.tasks.evaluate import OpenRun
 from heterformer.tasks.evaluation_options import EvaluateOptions
 from heterformer.tasks.explain import explain_runs
 from heterformer.tasks.explain_options import ExplainOptions
-from heterformer.training.loop import train
-from heterformer.training.options import ModelOptions, TrainingOptions
 
 FOLDER = Path("demo")
 PAPERS, STEPS = 2000, 100
-MODELS = {"Heterformer": ModelOptions(), "text only": ModelOptions(virtual_tokens="none")}
 
 
 def main() -> None:
@@ -52,19 +49,9 @@ def main() -> None:
     network = build_network(NetworkSpec.load(spec), FOLDER / "academic.net", data=tables)
     console.print(network_tables.description(describe(network)))
     console.rule(f"2. two models, {STEPS} steps each")
-    runs = {}
-    for name, model in MODELS.items():
-        path = FOLDER / name.replace(" ", "-").lower()
-        console.print(f"{name}: training in {path}")
-        # Stored neighbour states: the same figures, within noise, in a third of the time.
-        options = TrainingOptions(
-            model=model, max_steps=STEPS, evaluate_every=STEPS // 2, neighbor_states="cached"
-        )
-        train(network, path, options)
-        runs[name] = open_run(path)
+    runs = train_both(network, FOLDER, STEPS)
     console.rule("3. link prediction: which paper does a paper cite?")
-    rows = {name: link_prediction_of(run, ("test",)) for name, run in runs.items()}
-    console.print(link_prediction_table(rows, "test pairs that no model has seen").table())
+    show_link_prediction(runs)
     best = planted_ceiling(tables, network.schema.test_batch_size)
     console.print(
         f"The most that this network's planted truth allows: PREC {best['network']:.2f} with neighbours, "

@@ -15,6 +15,7 @@ from pathlib import Path
 from rich.table import Table
 from rich.text import Text
 from transformers.utils import logging
+from two_models import show_link_prediction, train_both
 
 from heterformer.datasets.debian import DebianOptions, build_debian
 from heterformer.errors import InputError
@@ -23,20 +24,16 @@ from heterformer.network.store import Network
 from heterformer.progress import console
 from heterformer.report import network_tables
 from heterformer.report.label_tables import classification_table
-from heterformer.report.link_prediction_table import link_prediction_table
 from heterformer.report.names import short
 from heterformer.tasks.classification import ClassificationOptions
-from heterformer.tasks.evaluate import OpenRun, link_prediction_of, open_run
+from heterformer.tasks.evaluate import OpenRun
 from heterformer.tasks.evaluation import Classified, evaluate_run
 from heterformer.tasks.evaluation_options import EvaluateOptions
 from heterformer.tasks.search import Searcher
-from heterformer.training.loop import train
-from heterformer.training.options import ModelOptions, TrainingOptions
 
 FOLDER = Path("demo") / "debian"
 SECTIONS = ("graphics", "libs", "sound", "text", "video")  # a sixth of Debian: ten minutes instead of an hour
 STEPS, TOKENS = 120, 32
-MODELS = {"Heterformer": ModelOptions(), "text only": ModelOptions(virtual_tokens="none")}
 QUERIES = ("read pdf in the terminal", "cut and join pieces of music", "photos straight from the camera")
 
 
@@ -48,34 +45,24 @@ def main(lists: Path | None = None) -> None:
     options = DebianOptions(lists=lists or DebianOptions.lists, sections=SECTIONS, max_tokens=TOKENS)
     FOLDER.parent.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".debian-", dir=FOLDER.parent) as temporary:
-        build_debian(
-            Path(temporary) / "debian.net", options
-        )  # first, lest missing lists cost the last results
+        # First, lest missing lists cost the last results.
+        build_debian(Path(temporary) / "debian.net", options)
         shutil.rmtree(FOLDER, ignore_errors=True)
         FOLDER.mkdir()
         (Path(temporary) / "debian.net").rename(FOLDER / "debian.net")
     network = Network.open(FOLDER / "debian.net")
     console.print(network_tables.description(describe(network)))
     console.rule(f"2. two models, {STEPS} steps each")
-    runs = {}
-    for name, model in MODELS.items():
-        path = FOLDER / name.replace(" ", "-").lower()
-        console.print(f"{name}: training in {path}")
-        # Stored neighbour states: the same figures, within noise, in a third of the time.
-        budget = TrainingOptions(
-            model=model, max_steps=STEPS, evaluate_every=STEPS // 2, neighbor_states="cached"
-        )
-        train(network, path, budget)
-        runs[name] = open_run(path)
+    runs = train_both(network, FOLDER, STEPS)
     console.rule("3. link prediction: which package does a package need?")
-    rows = {name: link_prediction_of(run, ("test",)) for name, run in runs.items()}
-    console.print(link_prediction_table(rows, "test pairs that no model has seen").table())
+    show_link_prediction(runs)
     console.rule("4. classification: which section is a package in?")
     for name, run in runs.items():
         console.print(classification_table(sections(run), f"sections told by the vectors of {name}").table())
     console.rule("5. search")
+    searchers = {name: Searcher(run.run.path) for name, run in runs.items()}
     for query in QUERIES:
-        console.print(side_by_side({name: Searcher(run.run.path) for name, run in runs.items()}, query))
+        console.print(side_by_side(searchers, query))
     console.rule("what to try next")
     run = runs["Heterformer"].run.path
     console.print(

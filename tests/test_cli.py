@@ -16,7 +16,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from heterformer.cli import COMMANDS, LINGER, TOGETHER, main
+from heterformer.cli import LINGER, main
+from heterformer.commands import COMMANDS, TOGETHER
 from heterformer.network.store import Network
 from tests.networks import Tables, files
 

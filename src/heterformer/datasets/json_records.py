@@ -28,9 +28,8 @@ LONGEST = 1 << 24  # bytes of one record; what is longer is a file of another ki
 BLOCK = 1 << 20  # bytes read at a time where lines mean nothing, and from which the layout is told
 CUT_SHORT = "the file is cut short; fetch it again"
 
-Record = tuple[
-    int, bytes
-]  # the number of its line, or its own where lines mean nothing; JSON without line breaks
+# The number of its line, or its own where lines mean nothing; JSON without line breaks.
+Record = tuple[int, bytes]
 
 
 def record_frames(path: Path, schema: pa.Schema) -> Iterator[pl.DataFrame]:

@@ -118,9 +118,8 @@ def _check_place(out: Path, processes: int) -> None:
         if out.exists() and not is_vectors_file(out):
             raise InputError(f"{out}: exists and is not what 'heterformer embed' wrote; choose another name.")
         return
-    if (
-        out.suffix and not out.suffix[1:].isdigit()
-    ):  # a folder may well be named for a version, such as aan-1.2
+    # A folder may well be named for a version, such as aan-1.2.
+    if out.suffix and not out.suffix[1:].isdigit():
         raise InputError(
             f"{out}: expected a name that ends in .parquet, or one without an ending for a folder of NumPy "
             f"arrays; {out.suffix} is not written."

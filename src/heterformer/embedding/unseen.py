@@ -252,9 +252,8 @@ class Folding:
         texts, edge = np.unique(self.text[a:b], return_inverse=True)
         place, own = torch.from_numpy(self.place[a:b] - start), seen(texts)[torch.from_numpy(edge)]
         same = self.same[a:b]
-        mask = torch.zeros(
-            len(first), len(self.negatives), dtype=torch.bool
-        )  # its own texts are no negatives
+        # A node's own texts are no negatives.
+        mask = torch.zeros(len(first), len(self.negatives), dtype=torch.bool)
         mask[place[same >= 0], same[same >= 0]] = True
         return _fitted(first, place, own, self.negatives, mask, self.mean, self.variance)
 

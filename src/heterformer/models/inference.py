@@ -85,9 +85,8 @@ def plm_vectors(model: NodeEncoder, tokens: PackedTokens, numbers: Ints) -> Tens
             chunk = numbers[start : start + CHUNK]
             vectors = some_plm_vectors(model, tokens, chunk)
             if found is None:
-                found = vectors.new_empty(
-                    len(numbers), vectors.shape[1]
-                )  # at once: joining parts takes twice
+                # All of it at once: joining parts would take twice the memory.
+                found = vectors.new_empty(len(numbers), vectors.shape[1])
             found[start : start + CHUNK] = vectors
             bar.advance(len(chunk))
     assert found is not None

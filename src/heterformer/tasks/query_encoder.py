@@ -39,9 +39,8 @@ class QueryEncoder:
     ) -> None:
         self.run, self.network, self.h0 = run, network, h0
         self.model: Any = run.model(tables=False).to(chosen_device(device))
-        self.schema: Schema = (
-            self.model.schema
-        )  # another network's own may differ in what does not matter here
+        # Not the network's: that of another one may differ in what does not matter here.
+        self.schema: Schema = self.model.schema
         self.tokenizer = AutoTokenizer.from_pretrained(run.path)
 
     @cached_property

@@ -111,9 +111,8 @@ class CachedStates:
         """(neighbour texts, S, d) for a batch, on the model's device."""
         assert self.spool is not None
         rows = torch.from_numpy(self.spool.rows(neighbor_numbers(batch)))
-        return rows.to(
-            self.model.device, copy=True
-        )  # where PyTorch aligns it, for the same bits in every run
+        # A copy, which PyTorch aligns: for the same bits in every run.
+        return rows.to(self.model.device, copy=True)
 
     def remove(self) -> None:
         """Free the disk."""

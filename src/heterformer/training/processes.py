@@ -241,9 +241,8 @@ class Processes:
         try:
             yield
         except RuntimeError as error:
-            reason = (
-                " ".join(str(error).split()).split("] ", 1)[-1].split(". ")[0][:200]
-            )  # gloo tells its file
+            words = " ".join(str(error).split()).split("] ", 1)[-1]  # gloo begins with its file
+            reason = words.split(". ")[0][:200]
             lost = f"process {self.rank} of {self.count}: lost the others, whose own messages say why"
             raise InputError(f"{lost} ({reason}).") from error
 
