@@ -11,6 +11,7 @@ from heterformer.tasks.link_prediction import LinkPrediction
 
 FIGURES = ("PREC", "MRR", "NDCG", "full MRR", "Hits@1", "@10", "@100")
 SEEN = "†"
+SHORT = {"validation": "valid."}  # eleven columns must fit into eighty characters
 
 
 def link_prediction_table(rows: Mapping[str, Sequence[LinkPrediction]], title: str) -> Sheet:
@@ -24,7 +25,12 @@ def link_prediction_table(rows: Mapping[str, Sequence[LinkPrediction]], title: s
 def relations_table(results: Sequence[LinkPrediction], seen: Collection[str], title: str) -> Sheet:
     """One row per relation and part of a single model's; ``seen`` relations are marked."""
     lines = [
-        (SEEN * (one.relation in seen) + one.relation, one.part, *_counts(one), *_figures(one))
+        (
+            SEEN * (one.relation in seen) + one.relation,
+            SHORT.get(one.part, one.part),
+            *_counts(one),
+            *_figures(one),
+        )
         for one in results
     ]
     note = _note(results, "among so many candidates, other true keys left out")
