@@ -148,19 +148,17 @@ def replace_folder(path: Path) -> Iterator[Path]:
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise
-    settled(path)
     if path.exists():
+        shutil.rmtree(old, ignore_errors=True)
         os.rename(path, old)
     os.rename(partial, path)
     shutil.rmtree(old, ignore_errors=True)
 
 
-def settled(path: Path) -> Path:
-    """``path``, after undoing a replacement that a kill cut between its two renames."""
+def readable(path: Path) -> Path:
+    """Where to read what ``replace_folder`` writes: if a kill came between its two renames, the old folder.
+
+    A reader renames nothing, since it cannot tell a writer that was killed from one that is at work.
+    """
     old = path.with_name(f".{path.name}.old")
-    if old.exists():
-        if path.exists():
-            shutil.rmtree(old, ignore_errors=True)
-        else:
-            os.rename(old, path)
-    return path
+    return old if old.exists() and not path.exists() else path

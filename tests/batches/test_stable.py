@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from heterformer.batches import stable
 from heterformer.batches.batcher import Batcher
 from heterformer.batches.stable import StableSample
 from heterformer.batches.visible import VisibleNetwork
@@ -33,8 +34,8 @@ def star(papers: list[str], edges: list[tuple[str, str]]) -> Network:
 
 
 def drawn(network: Network, paper: str, fan_out: int, seed: int = 0) -> set[str]:
-    stable = StableSample(VisibleNetwork.whole(network), seed)
-    sample = stable.draw("paper", "paper", network.rows("paper", [paper]), fan_out)
+    drawn_by = StableSample(VisibleNetwork.whole(network), seed)
+    sample = drawn_by.draw("paper", "paper", network.rows("paper", [paper]), fan_out)
     return set(network.ids("paper", sample.neighbor))
 
 
@@ -45,12 +46,12 @@ def test_a_sample_is_of_distinct_visible_edges_and_as_large_as_can_be(
 ) -> None:
     with facts.built() as network:
         visible = VisibleNetwork.for_evaluation(network, split_of(network, SplitOptions()))
-        stable, schema = StableSample(visible, seed), network.schema
+        drawn_by, schema = StableSample(visible, seed), network.schema
         for edge_type in schema.edge_types:
             view = visible.adjacency(edge_type.center, edge_type.neighbor)
             gone = set(view.gone.tolist())
             rows = np.arange(schema.counts[edge_type.center])[::-1]
-            sample = stable.draw(edge_type.center, edge_type.neighbor, rows, fan_out)
+            sample = drawn_by.draw(edge_type.center, edge_type.neighbor, rows, fan_out)
             assert (np.diff(sample.center) >= 0).all()
             for position, row in enumerate(rows.tolist()):
                 entries = range(*view.adjacency.indptr[row : row + 2].tolist())
@@ -114,3 +115,19 @@ def test_batches_of_nodes_are_made_of_it_and_batches_of_pairs_are_not() -> None:
 @pytest.mark.parametrize("fan_out", [1, 1000])
 def test_a_node_without_neighbours(fan_out: int) -> None:
     assert drawn(star(["a", "b", "c"], [("a", "b")]), "c", fan_out) == set()
+
+
+@few
+@given(networks(), st.integers(1, 4), st.integers(1, 5))
+def test_a_hub_s_edges_some_at_a_time_draw_the_same(facts: Facts, fan_out: int, edges: int) -> None:
+    with facts.built() as network:
+        visible = VisibleNetwork.for_evaluation(network, split_of(network, SplitOptions()))
+        drawn_by, schema = StableSample(visible, 0), network.schema
+        for edge_type in schema.edge_types:
+            rows = np.arange(schema.counts[edge_type.center])
+            whole = drawn_by.draw(edge_type.center, edge_type.neighbor, rows, fan_out)
+            with pytest.MonkeyPatch.context() as patched:
+                patched.setattr(stable, "EDGES", edges)
+                parts = drawn_by.draw(edge_type.center, edge_type.neighbor, rows, fan_out)
+            for one, other in zip(whole, parts, strict=True):
+                assert one.tolist() == other.tolist()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -13,6 +14,7 @@ from heterformer.models.registry import MODELS, ModelName
 from heterformer.network.frames import temporary_folder
 from heterformer.network.store import Network
 from heterformer.training.loop import train
+from heterformer.training.options import WarmUpOptions
 from heterformer.training.run import Run
 from tests.learning import tiny_network, tiny_options, tiny_reader
 
@@ -99,3 +101,9 @@ def first_state() -> State:
     titles = dict(zip(network.ids("paper"), network.texts("paper"), strict=True))
     relations = {r.target: r.name for r in network.schema.relations}
     return State(titles, *(named(relations[t], t) for t in ("paper", "author", "venue")))
+
+
+def warmed_up(network: Network, folder: Path) -> Run:
+    """Trained for two steps, after a warm-up that has something to say."""
+    warm_up = WarmUpOptions(warm_up_batch_size=128, warm_up_learning_rate=0.03, warm_up_patience=30)
+    return train(network, folder / "run", tiny_options(tiny_reader(), max_steps=2, warm_up=warm_up))

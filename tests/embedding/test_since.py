@@ -12,6 +12,7 @@ import pytest
 from heterformer import cli
 from heterformer.embedding import two_passes, unseen
 from heterformer.embedding.embed import embed, embed_run
+from heterformer.embedding.folding import FoldedIn, folded_rows
 from heterformer.embedding.options import EmbedOptions
 from heterformer.embedding.vectors import Vectors
 from heterformer.errors import InputError
@@ -102,6 +103,38 @@ def test_what_was_folded_in_before_need_not_be_again(
         papers[5],
         "new-1",
     }  # the new venue has one more text, and so says something else
+
+
+@pytest.fixture
+def folded(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
+    """How many nodes of each type were folded in."""
+    found: dict[str, int] = {}
+
+    def noted(model: Any, node_type: str, new: FoldedIn, *others: Any) -> Any:
+        found[node_type] = len(new.nodes)
+        return folded_rows(model, node_type, new, *others)
+
+    monkeypatch.setattr(unseen, "folded_rows", noted)
+    return found
+
+
+@pytest.mark.parametrize("name", ["first.parquet", "first"])
+@pytest.mark.parametrize("types", [(), ("paper",)])
+def test_nodes_are_folded_in_once(
+    run: Run, before: State, tmp_path: Path, folded: dict[str, int], name: str, types: tuple[str, ...]
+) -> None:
+    papers = list(before.titles)
+    first = before.with_paper("new-1", "a new title", papers[:2], ["new author", "another"], "new venue")
+    embed_run(run.path, tmp_path / name, EVERY, network=first.built().path)
+    assert folded == {"author": 2, "venue": 1}
+    second = first.with_paper("new-2", "a newer title", papers[5:6], ["newer author"], "new venue")
+    options, network = EmbedOptions(all_neighbors=99, types=types), second.built()
+    found = embed_run(run.path, tmp_path / "second", options, network=network.path, since=tmp_path / name)
+    assert folded == {"author": 1, "venue": 1}  # the venue has one more text
+    whole = embed_run(run.path, tmp_path / "whole", options, network=network.path)
+    assert folded == {"author": 3, "venue": 1}
+    for node_type in found.types:
+        np.testing.assert_allclose(found.matrix(node_type), whole.matrix(node_type), rtol=1e-3, atol=1e-4)
 
 
 def test_with_a_sample_few_are_computed_again(

@@ -12,30 +12,21 @@ import torch
 from transformers import AutoTokenizer
 
 from heterformer.batches.visible import VisibleNetwork
-from heterformer.embedding import row_file, unseen
 from heterformer.embedding.embed import embed
 from heterformer.embedding.options import EmbedOptions
 from heterformer.embedding.unseen import (
-    FoldedIn,
-    _texts_of,
-    fold_in,
-    folded_rows,
     for_network,
-    known_rows,
-    length_factor,
 )
 from heterformer.errors import InputError
-from heterformer.models.inference import plm_vectors
 from heterformer.network.split import SplitOptions
 from heterformer.network.store import Network
-from heterformer.network.tokens import PackedTokens, open_tokens
+from heterformer.network.tokens import open_tokens
 from heterformer.tasks.evaluate import open_run
 from heterformer.training.known_nodes import KnownNodes
 from heterformer.training.loop import train
-from heterformer.training.options import WarmUpOptions
 from heterformer.training.run import Run
 from heterformer.training.warm_up import text_edges
-from tests.embedding.growing import SPEC, State, first_state
+from tests.embedding.growing import SPEC, State, first_state, warmed_up
 from tests.learning import tiny_options, tiny_reader
 
 
@@ -51,9 +42,7 @@ def network(before: State) -> Network:
 
 @pytest.fixture(scope="module")
 def run(network: Network, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    warm_up = WarmUpOptions(warm_up_batch_size=128, warm_up_learning_rate=0.03, warm_up_patience=30)
-    options = tiny_options(tiny_reader(), max_steps=2, warm_up=warm_up)
-    return train(network, tmp_path_factory.mktemp("unseen") / "run", options)
+    return warmed_up(network, tmp_path_factory.mktemp("run"))
 
 
 @pytest.fixture(scope="module")
@@ -102,42 +91,6 @@ def test_a_new_node_is_not_like_any_other(run: Run, grown: Network) -> None:
     others = np.delete(authors, rows(grown, "author", "new author"), axis=0)
     assert (np.abs(others - new).max(1) > 1e-4).all()
     assert 0.1 < np.linalg.norm(new) / np.linalg.norm(others, axis=1).mean() < 10
-
-
-def folded(run: Run, texts: list[int], network: Network, tokens: PackedTokens) -> torch.Tensor:
-    known = KnownNodes.open(run.path)
-    assert known is not None
-    new = FoldedIn(np.array([0]), np.zeros(len(texts), dtype=np.int64), np.array(texts, dtype=np.int64))
-    return fold_in(run.model(), "author", new, tokens, known)
-
-
-def test_folding_in_says_what_the_texts_say(run: Run, network: Network) -> None:
-    """A node next to a text scores higher with it than a node next to other texts does."""
-    model, tokens = run.model(), open_run(run.path).batcher.tokens
-    _, projection = model.textless.parameters_of("author")
-    texts = plm_vectors(model, tokens, np.arange(40))
-    nodes = torch.cat([folded(run, [i], network, tokens) for i in range(40)]) @ projection.T
-    scores = (nodes @ texts.T).detach()
-    own = scores.diagonal()
-    others = (scores.sum(0) - own) / 39
-    assert (own > others).float().mean() > 0.9
-
-
-def test_a_node_without_texts_is_the_mean_of_those_known(run: Run, network: Network) -> None:
-    model, tokens = run.model(), open_run(run.path).batcher.tokens
-    table, _ = model.textless.parameters_of("author")
-    found = folded(run, [], network, tokens)
-    torch.testing.assert_close(found[0], table.detach().mean(0), rtol=1e-3, atol=1e-3)
-
-
-def test_a_node_does_not_depend_on_others_that_are_folded_in(run: Run, network: Network) -> None:
-    tokens = open_run(run.path).batcher.tokens
-    known = KnownNodes.open(run.path)
-    assert known is not None
-    both = FoldedIn(np.array([0, 1]), np.array([0, 0, 1]), np.array([3, 8, 90]))
-    together = fold_in(run.model(), "author", both, tokens, known)
-    torch.testing.assert_close(together[:1], folded(run, [3, 8], network, tokens), rtol=1e-3, atol=1e-3)
-    torch.testing.assert_close(together[1:], folded(run, [90], network, tokens), rtol=1e-3, atol=1e-3)
 
 
 def test_only_textless_tables_differ(run: Run, grown: Network, tmp_path: Path) -> None:
@@ -190,11 +143,6 @@ def test_a_model_that_does_not_say_whom_it_knows(run: Run, grown: Network, tmp_p
         embed(model, grown, tokenizer=words)
 
 
-def test_rows_of_known_ids() -> None:
-    known = pl.Series(["a", None, "c"])
-    assert known_rows(pl.Series(["c", "x", "a", "b"]), known).tolist() == [2, -1, 0, -1]
-
-
 def test_the_order_of_types_and_relations_does_not_matter(run: Run, before: State, network: Network) -> None:
     turned = before.built(turned=True)
     assert turned.schema.relations == network.schema.relations[::-1]
@@ -210,36 +158,6 @@ def test_longer_texts_and_more_neighbours_are_the_models_to_allow(
     other = before.built(max_tokens=64, neighbors={"paper": 9, "author": 9, "venue": 9})
     then, now = embed(run.model(), network), embed(run.model(), other)
     np.testing.assert_allclose(now["paper"], then["paper"], rtol=1e-4, atol=1e-5)
-
-
-def test_an_own_text_is_no_negative(run: Run, network: Network) -> None:
-    """All texts of the tiny network are among those kept: a node's own one must not count against it."""
-    tokens = open_run(run.path).batcher.tokens
-    known = KnownNodes.open(run.path)
-    assert known is not None
-    assert len(known.texts.offsets) == len(tokens.offsets)
-    model = run.model()
-    _, projection = model.textless.parameters_of("author")
-    texts = plm_vectors(model, tokens, np.arange(200))
-    scores = (folded(run, [7], network, tokens) @ projection.T @ texts.T).detach()[0]
-    assert int((scores > scores[7]).sum()) < 60
-
-
-def test_a_folded_in_node_lies_as_far_out_as_known_ones(run: Run, network: Network, tmp_path: Path) -> None:
-    """Known nodes folded in as if they were new come closer to what training learnt if stretched."""
-    model, tokens, known = run.model(), open_run(run.path).batcher.tokens, KnownNodes.open(run.path)
-    assert known is not None
-    edges = text_edges(VisibleNetwork.whole(network), tokens, "author")
-    every = _texts_of(edges, np.unique(edges.rows))
-    table, _ = model.textless.parameters_of("author")
-    learned = table.detach()[torch.from_numpy(every.nodes)]
-    plain = fold_in(model, "author", every, tokens, known)
-    factor = float(length_factor(model, "author", every, learned, tokens, known))
-    far = every._replace(factor=factor)
-    rows = folded_rows(model, "author", far, tokens, known, tmp_path)
-    stretched = torch.from_numpy(rows.read(slice(None)))
-    assert factor > 1
-    assert (stretched - learned).norm() < (plain - learned).norm()
 
 
 def test_a_type_next_to_no_text_is_embedded_as_nothing(before: State, tmp_path: Path) -> None:
@@ -270,31 +188,3 @@ def test_a_network_in_which_no_known_node_of_a_type_is_left(run: Run, before: St
     vectors = embed(run.model(), later)
     assert np.isfinite(vectors["venue"]).all()
     assert vectors["venue"].any(1).all()
-
-
-def test_folding_in_goes_part_by_part(
-    run: Run, network: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Some of it at a time gives what all at once gives, and what is done is not done again."""
-    model, tokens, known = run.model(), open_run(run.path).batcher.tokens, KnownNodes.open(run.path)
-    assert known is not None
-    every = _texts_of(text_edges(VisibleNetwork.whole(network), tokens, "author"), np.arange(50))
-    expected = fold_in(model, "author", every, tokens, known)
-    monkeypatch.setattr(row_file, "PART", 16)
-    fitted, calls = unseen._fitted, 0
-
-    def stopped(*arguments: torch.Tensor) -> torch.Tensor:
-        nonlocal calls
-        calls += 1
-        if calls == 3:
-            raise KeyboardInterrupt
-        return fitted(*arguments)
-
-    monkeypatch.setattr(unseen, "_fitted", stopped)
-    with pytest.raises(KeyboardInterrupt):
-        folded_rows(model, "author", every, tokens, known, tmp_path)
-    found = folded_rows(model, "author", every, tokens, known, tmp_path).read(slice(None))
-    assert calls == 3 + 2  # of four parts, two were done before
-    np.testing.assert_allclose(found, expected.numpy(), rtol=1e-3, atol=1e-3)
-    monkeypatch.setattr(unseen, "Folding", None)
-    folded_rows(model, "author", every, tokens, known, tmp_path)  # everything is there

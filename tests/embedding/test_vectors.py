@@ -54,7 +54,10 @@ def test_what_is_written_comes_back(
         for start, part in opened.chunks(t):
             assert (part == MATRICES[t][start : start + len(part)].astype(dtype)).all()
         assert sum(len(part) for _, part in opened.chunks(t)) == len(IDS[t])
-    assert {p.name for p in tmp_path.iterdir()} - {"paper.unpacked.bin", "author.unpacked.bin"} == {name}
+    assert {p.name for p in tmp_path.iterdir()} - {
+        "paper.vector.unpacked.bin",
+        "author.vector.unpacked.bin",
+    } == {name}
 
 
 def test_the_table_is_what_other_tools_expect(tmp_path: Path) -> None:

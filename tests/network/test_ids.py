@@ -6,7 +6,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heterformer.network.ids import IdIndex
+from heterformer.network.ids import IdIndex, known_rows
 from tests.networks import few
 
 IDS = st.lists(st.none() | st.text(max_size=2), max_size=12)
@@ -35,3 +35,8 @@ def test_an_index_that_grows_gives_rows_in_the_order_of_meeting(batches: list[li
                 met.setdefault(name, len(met))
         assert index.rows(strings(batch)).to_list() == [None if i is None else met[i] for i in batch]
     assert index.ids.to_list() == list(met)
+
+
+def test_rows_of_known_ids() -> None:
+    known = pl.Series(["a", None, "c"])
+    assert known_rows(pl.Series(["c", "x", "a", "b"]), known).tolist() == [2, -1, 0, -1]

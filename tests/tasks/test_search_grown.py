@@ -14,11 +14,13 @@ import torch
 
 from heterformer.cli import main
 from heterformer.embedding import embed as embed_module
-from heterformer.embedding import two_passes, unseen
+from heterformer.embedding import folding, two_passes, unseen
 from heterformer.embedding.embed import embed, embed_run
+from heterformer.embedding.folding import FoldedIn, folded_rows
 from heterformer.embedding.options import EmbedOptions
 from heterformer.network.lookup import Node
 from heterformer.network.store import Network
+from heterformer.tasks import search_store
 from heterformer.tasks.search import Searcher
 from heterformer.training.loop import train
 from heterformer.training.run import Run
@@ -108,7 +110,7 @@ def test_later_searches_fold_nothing_in_and_read_no_tables(
     searched: Any, run: Run, grown: Network, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = searched(NEW, "--author", "New Author")
-    monkeypatch.setattr(unseen, "Folding", None)
+    monkeypatch.setattr(folding, "Folding", None)
     monkeypatch.setattr(embed_module, "Embedding", None)
     assert searched(NEW, "--author", "New Author") == before
     encoder = Searcher(run.path, network=grown.path).encoder
@@ -150,12 +152,35 @@ def test_what_did_not_change_is_taken_over_from_the_runs_own(
     np.testing.assert_allclose(found, embed(run.model(), grown)["paper"], atol=1e-4)
 
 
-@pytest.mark.parametrize("h0", [True, False])
+def test_what_grows_daily_is_taken_over_from_yesterday_and_then_forgotten(
+    run: Run, before: State, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = shutil.copytree(run.path, tmp_path / "run", ignore=shutil.ignore_patterns("search"))
+    folded: list[int] = []
+
+    def noted(model: Any, node_type: str, new: FoldedIn, *others: Any) -> Any:
+        folded.append(len(new.nodes))
+        return folded_rows(model, node_type, new, *others)
+
+    monkeypatch.setattr(unseen, "folded_rows", noted)
+    state, prints = before, []
+    for day in range(5):
+        state = state.with_paper(f"new-{day}", f"title {day}", [], [f"author {day}"], f"venue {day}")
+        network = state.built()
+        prints.append(network.fingerprint)
+        searcher = Searcher(copy, network=network.path)
+        assert len(searcher.store.matrix("author")) == network.schema.counts["author"]
+    assert folded == [1, 1] * 5  # each day's new author and new venue
+    kept = {p.name for p in (copy / "search").iterdir() if p.name in prints}
+    assert kept == set(prints[-search_store.KEPT :])
+
+
+@pytest.mark.parametrize("options", [EmbedOptions(), EmbedOptions(types=("paper",))])
 def test_vectors_that_embed_wrote_of_the_grown_network(
-    run: Run, grown: Network, searched: Any, tmp_path: Path, h0: bool
+    run: Run, grown: Network, searched: Any, tmp_path: Path, options: EmbedOptions
 ) -> None:
     out = tmp_path / "grown.parquet"
-    embed_run(run.path, out, EmbedOptions(h0=h0), network=grown.path)
+    embed_run(run.path, out, options, network=grown.path)
     asked = [NEW, "--author", "New Author"]
     found, kept = searched(*asked, "--vectors", out), searched(*asked)
     assert [h["id"] for h in found] == [h["id"] for h in kept]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,6 +14,7 @@ from heterformer.network.adjacency import ranges
 from heterformer.network.hashes import Hashes, mixed, string_hash, string_hashes
 from heterformer.network.schema import NodeType
 
+EDGES = 1 << 20  # whose numbers are in memory at a time, so that a hub's need no room of their own
 EMBEDDING = 5  # the purpose of this random stream, beside those of training, evaluation, dropout, positives
 
 
@@ -40,21 +43,40 @@ class StableSample:
         """Up to ``fan_out`` visible neighbours of each centre. The cost is one hash per edge."""
         visible = self.visible.adjacency(center, neighbor)
         adjacency = visible.adjacency
-        first = visible.rank(adjacency.indptr[centers])
-        count = visible.counts(centers)
-        positions = visible.position(ranges(first, first + count))
-        place = np.repeat(np.arange(len(centers)), count)
-        nodes, edge_types = adjacency.neighbor[positions], adjacency.edge_type[positions]
-        numbers = mixed(self.ids(center)[centers] ^ self._key)[place]
-        numbers = mixed(mixed(numbers + self.ids(neighbor)[nodes]) ^ self._edge_types[edge_types])
-        kept = _smallest(place, numbers, count, fan_out)
-        return Sample(place[kept], nodes[kept], edge_types[kept])
+        first, count = visible.rank(adjacency.indptr[centers]), visible.counts(centers)
+        own = mixed(self.ids(center)[centers] ^ self._key)  # (n,)
+        place, positions = np.empty(0, np.int64), np.empty(0, np.int64)
+        numbers = np.empty(0, np.uint64)
+        for low, high in _blocks(count):
+            # The smallest so far beside the next edges: what is the smallest of all is never lost.
+            more = np.repeat(np.arange(len(centers)), high - low)
+            edges = visible.position(ranges(first + low, first + high))
+            others = self.ids(neighbor)[adjacency.neighbor[edges]]
+            kinds = self._edge_types[adjacency.edge_type[edges]]
+            place, positions = np.concatenate([place, more]), np.concatenate([positions, edges])
+            numbers = np.concatenate([numbers, mixed(mixed(own[more] + others) ^ kinds)])
+            kept = _smallest(place, numbers, fan_out)
+            place, positions, numbers = place[kept], positions[kept], numbers[kept]
+        order = np.lexsort((positions, place))
+        place, positions = place[order], positions[order]
+        return Sample(place, adjacency.neighbor[positions], adjacency.edge_type[positions])
 
 
-def _smallest(place: Ints, numbers: Hashes, count: Ints, most: int) -> NDArray[np.int64]:
-    """The positions of each place's ``most`` smallest numbers, in their old order."""
+def _blocks(count: Ints) -> Iterator[tuple[Ints, Ints]]:
+    """Slices ``low`` to ``high`` of every centre's edges, that make up ``EDGES`` edges at a time."""
+    end = np.cumsum(count)
+    start = end - count
+    for block in range(0, int(count.sum()), EDGES):
+        low = np.clip(block - start, 0, count)
+        yield low, np.clip(block + EDGES - start, low, count)
+
+
+def _smallest(place: Ints, numbers: Hashes, most: int) -> NDArray[np.int64]:
+    """The positions of each place's ``most`` smallest numbers."""
+    count = np.bincount(place)
     if int(count.max(initial=0)) <= most:
         return np.arange(len(place))
     order = np.lexsort((numbers, place))
     rank = np.arange(len(place)) - np.repeat(np.cumsum(count) - count, count)
-    return np.sort(order[rank < most])
+    kept: NDArray[np.int64] = order[rank < most]
+    return kept

@@ -53,7 +53,7 @@ def embed(
         for node_type in work.types:
             chunks = list(work.chunks(node_type))
             found[node_type] = np.concatenate([chunk.vectors for chunk in chunks])
-            if "h0" in chunks[0].extra:
+            if work.options.h0 and "h0" in chunks[0].extra:
                 found[f"{node_type}.h0"] = np.concatenate([chunk.extra["h0"] for chunk in chunks])
         return found
 

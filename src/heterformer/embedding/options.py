@@ -27,7 +27,7 @@ class EmbedOptions:
     states: Literal["shared", "own"] = "shared"
     """Of several processes: one file of texts' states for all, or each computes those that its nodes need."""
     h0: bool = False
-    """Also write textless nodes' own short embeddings, in a column or array named h0."""
+    """Also write textless nodes' own short embeddings, in a column or array h0; always, if some were new."""
     seed: int = 0
     """Seed of the neighbour sample."""
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from heterformer.batches.batch import Batch
-from heterformer.embedding.unseen import FoldedIn
+from heterformer.embedding.folding import FoldedIn
 from heterformer.models.contract import NodeEncoder
 from heterformer.network.hashes import Hashes, mixed, sequence_hashes, string_hash
 from heterformer.network.schema import NodeType
@@ -28,13 +28,7 @@ class Signatures:
         self._texts = tokens.hashes()
         self._textless = {t: _textless_hashes(model, t) for t in _textless_types(model)}
         for node_type, new in (folded or {}).items():
-            self._textless[node_type][new.nodes] = self._of_texts(new)
-
-    def _of_texts(self, new: FoldedIn) -> Hashes:
-        """A folded-in node is what its texts and the factor make it, but for the last bit of its numbers."""
-        found = np.full(len(new.nodes), np.float64(new.factor).view(np.uint64))
-        np.add.at(found, new.place, mixed(self._texts[new.texts]))
-        return mixed(found)
+            self._textless[node_type][new.nodes] = new.signatures(self._texts)
 
     def of(self, batch: Batch) -> Hashes:
         """(B,): one for each centre. The order of its neighbours does not matter."""

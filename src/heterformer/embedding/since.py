@@ -12,10 +12,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from heterformer.batches.sampling import Ints
-from heterformer.embedding.unseen import known_rows
 from heterformer.embedding.vectors import Vectors
 from heterformer.errors import InputError
 from heterformer.network.hashes import Hashes
+from heterformer.network.ids import known_rows
 from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
 
@@ -33,6 +33,7 @@ class Since:
                 raise InputError(f"--since {path}: was made with {what}; leave --since out.")
         # Of each type: where each node of the network is in the earlier output, its signatures, its vectors.
         self._known: dict[NodeType, tuple[Ints, Hashes, NDArray[Any]]] = {}
+        self._h0: dict[NodeType, NDArray[Any]] = {}  # if they were written
 
     @property
     def digest(self) -> str:
@@ -49,6 +50,8 @@ class Since:
                 place = known_rows(self.network.id_series(node_type), ids)
                 matrix = self.old.mapped_matrix(node_type, folder)
                 self._known[node_type] = (place, self.old.signatures(node_type), matrix)
+                if self.old.has_h0(node_type):
+                    self._h0[node_type] = self.old.mapped_matrix(node_type, folder, "h0")
 
     def holds(self, node_type: NodeType, rows: Ints, signatures: Hashes) -> NDArray[np.bool_]:
         """Whether each node is there and has been made of the same."""
@@ -62,3 +65,14 @@ class Since:
         """(n, d): the vectors of nodes that are there."""
         place, _, matrix = self._known[node_type]
         return matrix[place[rows]]
+
+    def holds_h0(self, node_type: NodeType, rows: Ints, signatures: Hashes) -> NDArray[np.bool_]:
+        """Whether each node's short embedding is there, made of the same."""
+        if node_type not in self._h0:
+            return np.zeros(len(rows), dtype=bool)
+        return self.holds(node_type, rows, signatures)
+
+    def h0(self, node_type: NodeType, rows: Ints) -> NDArray[Any]:
+        """(n, 64): the short embeddings of textless nodes that are there."""
+        place, _, _ = self._known[node_type]
+        return self._h0[node_type][place[rows]]

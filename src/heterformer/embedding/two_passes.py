@@ -118,7 +118,7 @@ class Embedding:
     @property
     def layout(self) -> Layout:
         extra = {}
-        if self.options.h0:
+        if any(self._with_h0(t) for t in self.types):
             extra["h0"] = int(self.trained.config.textless_dim)
         counts = {t: self.schema.counts[t] for t in self.types}
         metadata = self._settings | {"name": self.network.name}
@@ -128,10 +128,11 @@ class Embedding:
         """Make the vectors of all text-rich nodes in ``folder``; what is there already is not made again."""
         with self.processes.one_by_one():  # the first unpacks and folds in, the others read what it left
             if self.since is not None:
-                self.since.unpack(folder, self.types)
-            self.model, folded = meeting(self.trained, self.visible, self.tokens, folder)
+                folded = (t for t in self.trained.embedded_types if t in self.schema.textless)
+                self.since.unpack(folder, tuple(dict.fromkeys((*self.types, *folded))))
+            self.model, self.folded = meeting(self.trained, self.visible, self.tokens, folder, self.since)
             self.vectors = {t: self._row_file(folder, t) for t in self.types if t in self.schema.text_rich}
-        self.signatures = Signatures(self.model, self.tokens, folded)
+        self.signatures = Signatures(self.model, self.tokens, self.folded)
         todo = {t: self._own_missing(file) for t, file in self.vectors.items()}
         if self.processes.any(any(todo.values())):
             spool = self._spool(folder, todo)
@@ -255,12 +256,16 @@ class Embedding:
             else:
                 yield self._textless_chunk(node_type, names, part)
 
+    def _with_h0(self, node_type: NodeType) -> bool:
+        """Also without being asked if nodes were folded in: ``since`` need not do that again then."""
+        return node_type in self.schema.textless and (self.options.h0 or node_type in self.folded)
+
     def _textless_chunk(self, node_type: NodeType, ids: list[str], part: slice) -> Chunk:
         rows = torch.arange(part.start, part.stop, device=self.model.device)
         with torch.no_grad():
             vectors = self.model.textless_vectors(node_type, rows).float().cpu().numpy()
             h0 = self.model.textless.embeddings(node_type, rows).float().cpu().numpy()
-        extra = {"h0": h0.astype(self.options.dtype)} if self.options.h0 else {}
+        extra = {"h0": h0.astype(self.options.dtype)} if self._with_h0(node_type) else {}
         signatures = self.signatures.textless(node_type)[part]
         return Chunk(node_type, ids, vectors.astype(self.options.dtype), signatures, extra)
 

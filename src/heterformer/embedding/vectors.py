@@ -28,6 +28,8 @@ KEY = b"heterformer"  # of our entry in a Parquet file's metadata
 MANIFEST = "vectors.json"
 ROWS = 16_384  # written or read at a time
 
+Column = Literal["vector", "h0"]
+
 
 @dataclass(frozen=True)
 class Chunk:
@@ -169,6 +171,10 @@ def _new_array(path: Path, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
     return array
 
 
+def _array_name(node_type: NodeType, column: Column) -> str:
+    return node_type if column == "vector" else f"{node_type}.{column}"
+
+
 def _is_vector(kind: pa.DataType) -> bool:
     lists = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
     numbers = (pa.types.is_floating, pa.types.is_integer)
@@ -234,25 +240,31 @@ class Vectors:
 
     def h0(self, node_type: NodeType) -> NDArray[Any] | None:
         """(n, 64): the short embeddings of a textless type's nodes, if they were written as well."""
-        self._check(node_type)
+        if not self.has_h0(node_type):
+            return None
         if not self.tables:
-            return self._array(f"{node_type}.h0") if (self.path / f"{node_type}.h0.npy").is_file() else None
-        if "h0" not in pq.read_schema(self.tables[0]).names:
-            return None
-        if next(self._parquet(node_type, ["h0"])).column("h0").null_count:  # a type with text has none
-            return None
+            return self._array(f"{node_type}.h0")
         return np.concatenate([values for _, values in self.chunks(node_type, "h0")])
 
-    def mapped_matrix(self, node_type: NodeType, folder: Path) -> NDArray[Any]:
-        """The same, memory-mapped in any case: a table's vectors are unpacked into ``folder`` for that."""
+    def has_h0(self, node_type: NodeType) -> bool:
+        """Whether short embeddings of the type's nodes were written as well."""
+        self._check(node_type)
         if not self.tables:
-            return self._array(node_type)
-        path = folder / f"{node_type}.unpacked.bin"
+            return (self.path / f"{node_type}.h0.npy").is_file()
+        if "h0" not in pq.read_schema(self.tables[0]).names:
+            return False
+        return not next(self._parquet(node_type, ["h0"])).column("h0").null_count  # a type with text has none
+
+    def mapped_matrix(self, node_type: NodeType, folder: Path, column: Column = "vector") -> NDArray[Any]:
+        """(n, d), memory-mapped in any case: what a table holds is unpacked into ``folder`` for that."""
+        if not self.tables:
+            return self._array(_array_name(node_type, column))
+        path = folder / f"{node_type}.{column}.unpacked.bin"
         if not path.exists():
             with replace_file(path) as partial, partial.open("wb") as file:
-                for _, vectors in self.chunks(node_type):
+                for _, vectors in self.chunks(node_type, column):
                     file.write(vectors.tobytes())
-        _, first = next(self.chunks(node_type))
+        _, first = next(self.chunks(node_type, column))
         return np.asarray(np.memmap(path, dtype=first.dtype, mode="r")).reshape(-1, first.shape[1])
 
     def signatures(self, node_type: NodeType) -> Hashes:
@@ -263,14 +275,12 @@ class Vectors:
         parts = [batch.column("signature").to_numpy() for batch in self._parquet(node_type, ["signature"])]
         return np.concatenate(parts)
 
-    def chunks(
-        self, node_type: NodeType, column: Literal["vector", "h0"] = "vector"
-    ) -> Iterator[tuple[int, NDArray[Any]]]:
+    def chunks(self, node_type: NodeType, column: Column = "vector") -> Iterator[tuple[int, NDArray[Any]]]:
         """The vectors some thousand at a time, each time with the number of the first."""
         self._check(node_type)
         start = 0
         if not self.tables:
-            matrix = self._array(node_type if column == "vector" else f"{node_type}.{column}")
+            matrix = self._array(_array_name(node_type, column))
             for start in range(0, len(matrix), ROWS):
                 yield start, np.array(matrix[start : start + ROWS])
             return

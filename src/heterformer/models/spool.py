@@ -17,7 +17,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from heterformer.batches.sampling import Ints
 from heterformer.errors import InputError
-from heterformer.files import replace_folder, settled, write_text
+from heterformer.files import readable, replace_folder, write_text
 from heterformer.network.adjacency import mapped
 
 Write = Callable[[int, NDArray[Any]], None]
@@ -36,7 +36,7 @@ class StateSpool:
     def open(cls, folder: Path) -> StateSpool | None:
         """What ``write_spool`` completed there, or nothing if that is missing or damaged."""
         try:
-            folder = settled(folder)
+            folder = readable(folder)
             about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
             spool = cls(mapped(folder / NUMBERS), mapped(folder / STATES), dict(about))
         except (OSError, ValueError, TypeError, EOFError):

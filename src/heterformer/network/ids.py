@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
+
+
+def known_rows(ids: pl.Series, known: pl.Series) -> NDArray[np.int64]:
+    """For each of ``ids`` its place in ``known``, or -1."""
+    places = known.alias("id").to_frame().with_row_index("place").drop_nulls()
+    found = ids.alias("id").to_frame().join(places, on="id", how="left", maintain_order="left")["place"]
+    return found.cast(pl.Int64).fill_null(-1).to_numpy()
 
 
 class IdIndex:

@@ -10,6 +10,7 @@ RUN/search/                 for the run's own network; RUN/search/FINGERPRINT/ f
 from __future__ import annotations
 
 import hashlib
+import shutil
 from contextlib import suppress
 from pathlib import Path
 from typing import get_args
@@ -29,7 +30,7 @@ from heterformer.embedding.index import ExactIndex, Index, Matrix
 from heterformer.embedding.options import EmbedOptions, Precision
 from heterformer.embedding.vectors import Vectors
 from heterformer.errors import InputError
-from heterformer.files import alone, settled, write_text
+from heterformer.files import alone, readable, write_text
 from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
 from heterformer.progress import say
@@ -39,6 +40,7 @@ from heterformer.training.device import Device, chosen_device
 from heterformer.training.run import Run
 
 VECTORS, TEXTLESS, INDEX = "vectors", "textless", "index"
+KEPT = 3  # networks besides the run's own
 SAMPLED_QUERIES = 200  # of which recall is measured with one half
 SAMPLED_ROWS = 1024  # of a matrix, that its digest is made of
 
@@ -185,11 +187,33 @@ def _kept(
         textless = tuple(t for t in model.embedded_types if t in model.schema.textless)
         types = textless if only_textless else ()
         options = EmbedOptions(types=types, h0=bool(textless), precision=precision)
-        own = run.path / FOLDER / VECTORS  # which another network may have grown from
-        since = own if path != own and _fresh(own, (made[precision],)) else None
+        # Those of another network, which this one may have grown from.
+        others = [other / path.name for other in _folders(run) if other != path.parent]
+        since = next((other for other in others if _fresh(other, (made[precision],))), None)
         vectors = embed_to(path, model, network, options, since=since)
         write_text(note, made[precision])
-        return vectors
+    _forget(run)
+    return vectors
+
+
+def _folders(run: Run) -> list[Path]:
+    """Where vectors are kept: those of other networks, the latest first, then the run's own."""
+    own = run.path / FOLDER
+    inner = [p for p in own.iterdir() if p.is_dir() and p.name not in (VECTORS, TEXTLESS, INDEX)]
+    others = [p for p in inner if not p.name.startswith(".")]
+    return [*sorted(others, key=_time, reverse=True), own]
+
+
+def _time(folder: Path) -> float:
+    notes = (folder / f"{name}.weights" for name in (VECTORS, TEXTLESS))
+    return max((note.stat().st_mtime for note in notes if note.is_file()), default=0.0)
+
+
+def _forget(run: Run) -> None:
+    """Keep what the last few networks need; of one that grows daily, no more than that is ever asked for."""
+    for folder in _folders(run)[KEPT:-1]:
+        with suppress(InputError), alone(folder / f"{VECTORS}.weights", busy="in use"):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _fresh(path: Path, made_with: tuple[str, ...]) -> Vectors | None:
@@ -197,5 +221,5 @@ def _fresh(path: Path, made_with: tuple[str, ...]) -> Vectors | None:
     note = path.with_name(f"{path.name}.weights")
     with suppress(InputError, FileNotFoundError):
         if note.read_text(encoding="utf-8") in made_with:
-            return Vectors.open(settled(path))
+            return Vectors.open(readable(path))
     return None

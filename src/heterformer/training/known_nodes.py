@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from heterformer.batches.visible import VisibleNetwork
-from heterformer.files import reading, replace_folder, settled
+from heterformer.files import readable, reading, replace_folder
 from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
 from heterformer.network.tokens import PackedTokens
@@ -53,7 +53,7 @@ class KnownNodes:
     @classmethod
     def open(cls, model_folder: Path) -> KnownNodes | None:
         """What ``save`` wrote, or nothing."""
-        folder = settled(model_folder / FOLDER)
+        folder = readable(model_folder / FOLDER)
         if not folder.is_dir():
             return None
         with reading(folder):

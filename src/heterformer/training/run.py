@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from heterformer.errors import InputError
-from heterformer.files import reading, replace_file, replace_folder, settled, write_text
+from heterformer.files import readable, reading, replace_file, replace_folder, write_text
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.registry import untrained_model
 from heterformer.network.schema import Schema
@@ -45,7 +45,7 @@ class Run:
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
-        self.last = self.path / "checkpoints" / "last"
+        self.last = self.path / "checkpoints" / "last"  # where it is written; ``readable`` says where it is
         self.best = self.path / "checkpoints" / "best"
         self.states = self.path / "states"  # of neighbours, if they are cached, while training lasts
 
@@ -56,7 +56,7 @@ class Run:
     @property
     def started(self) -> bool:
         """Whether there is a checkpoint to go on from."""
-        return settled(self.last).is_dir()
+        return readable(self.last).is_dir()
 
     @property
     def finished(self) -> bool:
@@ -140,14 +140,15 @@ class Run:
     def load_checkpoint(self, model: NodeEncoder, optimizers: Optimizers) -> tuple[Position, EarlyStopping]:
         """Restore the last checkpoint."""
         with reading(self.last):
-            model.load_state_dict(load_file(self.last / "model.safetensors"))
-            optimizers.load_tensors(load_file(self.last / "optimizer.safetensors"))
+            folder = readable(self.last)
+            model.load_state_dict(load_file(folder / "model.safetensors"))
+            optimizers.load_tensors(load_file(folder / "optimizer.safetensors"))
         return self.progress()
 
     def progress(self) -> tuple[Position, EarlyStopping]:
         """How far the last checkpoint is, and the best validation figure by then."""
         with reading(self.last):
-            state = json.loads((settled(self.last) / "state.json").read_text(encoding="utf-8"))
+            state = json.loads((readable(self.last) / "state.json").read_text(encoding="utf-8"))
             return Position(**state["position"]), EarlyStopping(**state["early_stopping"])
 
     def save_best(self, model: NodeEncoder) -> None:
@@ -156,16 +157,17 @@ class Run:
 
     def load_best(self, model: NodeEncoder) -> None:
         """The weights of the best validation figure so far."""
-        if settled(self.best).is_dir():
-            with reading(self.best):
-                model.load_state_dict(load_file(self.best / "model.safetensors"))
+        if (folder := readable(self.best)).is_dir():
+            with reading(folder):
+                model.load_state_dict(load_file(folder / "model.safetensors"))
 
     @property
     def weights(self) -> Path:
         """The file of the best weights so far, or of the last if training stopped before a validation."""
         if not self.started:
             raise InputError(f"{self.path}: has no checkpoint yet; run 'heterformer train' again.")
-        return (self.best if settled(self.best).is_dir() else self.last) / "model.safetensors"
+        folders = readable(self.best), readable(self.last)
+        return next(folder for folder in folders if folder.is_dir()) / "model.safetensors"
 
     def schema(self) -> Schema:
         """The types that the run's model was made for."""
