@@ -44,6 +44,10 @@ from tests.training.several import (
 )
 
 B = 8  # pairs per process; two of them have the 16 that a run alone has
+LAUNCHERS = [
+    "torch.distributed.run --standalone --nproc-per-node 2",
+    "accelerate.commands.launch --multi_gpu --num_processes 2 --main_process_port 0",
+]
 
 
 def trained_by(count: int, folder: Path, **changes: Any) -> Run:
@@ -385,12 +389,13 @@ def test_who_is_left_after_a_kill_ends_by_itself(tmp_path: Path) -> None:
             process.join()
 
 
-def test_a_killed_process_ends_the_others(tmp_path: Path) -> None:
-    """With torchrun itself, from the command line."""
+@pytest.mark.parametrize("launch", LAUNCHERS, ids=["torchrun", "accelerate"])
+def test_a_killed_process_ends_the_others(tmp_path: Path, launch: str) -> None:
+    """With the launchers themselves, from the command line."""
     path = tmp_path / "run"
     flags = as_flags(options(batch_size=B, max_steps=None, checkpoint_minutes=MANY, epochs=100_000))
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    command = [*torchrun, "-m", "heterformer", "train", str(tiny_network().path), str(path), *flags]
+    train = ["-m", "heterformer", "train", str(tiny_network().path), str(path), *flags]
+    command = [sys.executable, "-m", *launch.split(), *train]
     with (tmp_path / "log").open("w") as log:
         launcher = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
     try:
