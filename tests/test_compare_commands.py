@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -117,6 +118,51 @@ def test_plot_draws_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     capsys.readouterr()
     main(["plot", str(run)])
     assert capsys.readouterr().out == f"{run / 'figures' / 'training.png'}\n"
+
+
+@pytest.mark.usefixtures("quick")
+def test_what_is_asked_for_in_vain(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("compare", tiny_network().path, tmp_path / "cmp")
+    assert failed(capsys, *words, "--models").startswith("--models names none; expected models")
+    assert failed(capsys, *words, "--seeds", "-1") == "--seeds are -1, expected different ones, none below 0."
+    assert not (tmp_path / "cmp").exists()
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("compare.yaml", ""), ("compare.yaml", "a: [b"), ("runs/bert/seed-0/test.json", "{")],
+)
+def test_a_damaged_file_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, text: str
+) -> None:
+    out = tmp_path / "cmp"
+    compare(out, "--models", "bert")
+    (out / name).write_text(text)
+    assert failed(capsys, "plot", out).startswith(f"{out / name}: cannot be read or is damaged")
+
+
+@pytest.mark.usefixtures("quick")
+def test_ranks_that_are_gone_are_made_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "cmp"
+    compare(out, "--models", "bert", "heterformer")
+    (out / "runs" / "bert" / "seed-0" / "test_ranks.npz").unlink()
+    compare(out, "--models", "bert", "heterformer")
+    assert "1 of 2 runs are finished already." in capsys.readouterr().err
+    assert (out / "runs" / "bert" / "seed-0" / "test_ranks.npz").is_file()
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_network_that_has_moved(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place, out = shutil.copytree(tiny_network().path, tmp_path / "net"), tmp_path / "cmp"
+    words = ["--models", "bert", "--max-steps", "2", "--backbone", tiny_reader(), *SMALL]
+    main(["compare", str(place), str(out), *words])
+    place.rename(tmp_path / "moved")
+    assert "its network is not at" in failed(capsys, "plot", out)
+    main(["compare", str(tmp_path / "moved"), str(out), "--table-only"])
+    assert failed(capsys, "compare", tmp_path / "nothing", out, "--table-only").startswith(
+        str(tmp_path / "nothing")
+    )
 
 
 def test_plot_of_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

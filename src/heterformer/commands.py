@@ -344,7 +344,7 @@ def compare(
         options: What all models have in common; an option that a model lacks does not concern it.
         models: What to compare: names of models, of ablations or of groups.
         seeds: Train each model once with each of these; the split stays the same (--split.seed).
-        table_only: Train nothing, make tables and figures of what is finished.
+        table_only: Train nothing, make tables and figures of all runs that are finished by now.
         config: A YAML file of options (or a config.yaml or compare.yaml); flags override it.
         preset: 'paper' is the paper's hyper-parameter table; flags and --config override it.
     """
@@ -355,7 +355,7 @@ def compare(
     from heterformer.tasks.compare import finished_comparison
 
     if table_only:
-        found = finished_comparison(out)
+        found = finished_comparison(out, network)
     else:
         opened = Network.open(network)
         found = compare_models(

@@ -58,6 +58,12 @@ def states_of(model: NodeEncoder, batch: Batch) -> Tensor:
     return model.text_states(batch.texts.first(batch.neighbor_texts))
 
 
+def gradients_of(model: NodeEncoder, value: Tensor) -> list[Tensor | None]:
+    model.zero_grad()
+    value.backward()  # type: ignore[no-untyped-call]
+    return [None if p.grad is None else p.grad.to_dense().clone() for p in model.parameters()]
+
+
 def mapped(batch: Batch, change: Callable[[EdgeType, Neighbors], Neighbors]) -> Batch:
     return replace(batch, neighbors={r: change(r, edges) for r, edges in batch.neighbors.items()})
 
@@ -85,6 +91,22 @@ class TestModelContract:
                 continue  # adds the same to all scores of a query, which the softmax does not see
             assert parameter.grad is not None, parameter_name
             assert parameter.grad.to_dense().abs().max() > 0, parameter_name
+
+    def test_neighbours_texts_learn(self, make: Make, name: str) -> None:
+        """End to end: training has the gradients of both passes, and those reach into the first one."""
+        model, batch = make().double(), full_batch()
+        weights = torch.randn(12, 32, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+        states = states_of(model, batch)
+        if name != "bert":  # which has no neighbours, and so no states
+            (into,) = torch.autograd.grad((model(batch, states) * weights).sum(), states)
+            assert (into.flatten(1).abs().amax(1) > 0).any()
+            assert any(p is not None for p in gradients_of(model, states.sum()))
+        for found, expected in zip(
+            gradients_of(model, (model.encode(batch) * weights).sum()),
+            gradients_of(model, (model(batch, states_of(model, batch)) * weights).sum()),
+            strict=True,
+        ):
+            torch.testing.assert_close(found, expected, atol=1e-9, rtol=1e-9)
 
     def test_two_passes_equal_one(self, make: Make) -> None:
         model, batch = make().double(), full_batch()

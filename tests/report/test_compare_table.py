@@ -74,6 +74,31 @@ def test_a_sure_lead_has_a_star(comparison: Comparison) -> None:
     assert r"\*" not in cells(as_markdown(comparison), "BERT+GAT")[2]
 
 
+def test_a_lead_over_baselines_is_no_lead_over_an_ablation(tmp_path: Path) -> None:
+    skill = {"heterformer": 0.6, "bert": 0.3, "no_tl": 0.9}
+    found = as_markdown(pretended_comparison(tmp_path / "cmp", skill, seeds=(0,), textless_dim=64))
+    assert r"\*" in " ".join(cells(found, "Heterformer", 0))
+    assert r"\*" not in " ".join(cells(found, "Heterformer", 1))
+    assert "significantly better than the best baseline" in found
+
+
+def test_without_baselines_the_ablations_are_the_rivals(tmp_path: Path) -> None:
+    skill = {"heterformer": 0.8, "no_tl": 0.3}
+    found = as_markdown(pretended_comparison(tmp_path / "cmp", skill, seeds=(0,), textless_dim=64))
+    assert r"\*" not in " ".join(cells(found, "Heterformer", 0))
+    assert r"\*" in " ".join(cells(found, "Heterformer", 1))
+    assert "significantly better than the best of the others" in found
+
+
+def test_few_pairs_are_ranked_among_fewer_keys(tmp_path: Path) -> None:
+    comparison = pretended_comparison(tmp_path / "cmp", {"bert": 0.3}, seeds=(0,))
+    assert "400 test pairs; PREC, MRR, NDCG: among the keys of 100 pairs" in as_markdown(comparison)
+    path = tmp_path / "cmp" / "runs" / "bert" / "seed-0"
+    save_result(path, np.ones(79, dtype=np.int64))
+    found = as_markdown(finished_comparison(tmp_path / "cmp"))
+    assert "79 test pairs; PREC, MRR, NDCG: among the keys of 79 pairs" in found
+
+
 def test_equal_figures_are_equally_good(tmp_path: Path) -> None:
     found = pretended_comparison(
         tmp_path / "out", {"bert": 0.5, "bert_gat": 0.5, "heterformer": 0.5}, seeds=(0,)
@@ -131,7 +156,7 @@ def test_the_screen_shows_what_the_file_says(comparison: Comparison) -> None:
     mean, deviation = (f"{figure:.3f}"[1:] for figure in (row.mean("prec"), row.deviation("prec") or 0))
     assert f"{mean} ±{deviation}" in plain(comparison)
     assert f"\x1b[1;32m{mean}" in shown(comparison)
-    assert "Heterformer's lead over the best of the others" in plain(comparison, 200)
+    assert "Heterformer's lead over the best baseline" in plain(comparison, 200)
 
 
 def test_the_screen_table_fits_in_eighty_columns(comparison: Comparison) -> None:

@@ -156,6 +156,8 @@ def test_neighbours_are_worth_something_unless_drawn_by_lot(world: World, name: 
     found, by_lot = precision(run), precision(with_neighbors_of(run, world.shuffled))
     assert found > text_only + 0.08
     assert by_lot < found - 0.1
+    if name != "mean_sage":  # whose text alone is a bag of words; it is trained on shuffled edges below
+        assert by_lot < text_only + 0.03
 
 
 @pytest.mark.parametrize("name", SHUFFLED)

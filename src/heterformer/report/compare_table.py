@@ -89,10 +89,11 @@ def as_markdown(comparison: Comparison) -> str:
     parts = [f"# Comparison on {comparison.network}"]
     for title, rows in _tables(comparison):
         parts.append(f"## {title}")
-        parts.append(_markdown_results(rows, comparison.leads))
+        names = [row.variant.name for row in rows]
+        parts.append(_markdown_results(rows, [lead for lead in comparison.leads if lead.rival.name in names]))
     parts += sentences(comparison)
     if any(lead.significant for lead in comparison.leads):
-        parts.append(r"\*: significantly better than the best of the others (p < 0.05).")
+        parts.append(rf"\*: significantly better than {_rivals(comparison)} (p < 0.05).")
     if any(row.finished for row in comparison.rows):
         parts.append("## What it took")
         parts.append(_markdown_costs(comparison))
@@ -156,7 +157,7 @@ def _markdown_costs(comparison: Comparison) -> str:
 def sentences(comparison: Comparison) -> list[str]:
     """What the figures are, and how sure Heterformer's lead is."""
     found = [_about_figures(comparison)] if any(row.finished for row in comparison.rows) else []
-    found += [_about_leads(comparison.leads)] if comparison.leads else []
+    found += [_about_leads(comparison)] if comparison.leads else []
     unfinished = [
         f"{row.variant.display_name} seed {seed.seed}"
         for row in comparison.rows
@@ -171,21 +172,28 @@ def sentences(comparison: Comparison) -> list[str]:
 def _about_figures(comparison: Comparison) -> str:
     some = next(row for row in comparison.rows if row.finished).finished[0]
     return (
-        f"{some.pairs:,} test pairs; PREC, MRR, NDCG: among the keys of {some.batch_size} pairs; "
+        f"{some.pairs:,} test pairs; PREC, MRR, NDCG: among the keys of "
+        f"{min(some.pairs, some.batch_size)} pairs; "
         f"full MRR, Hits: among all {some.candidates:,} candidates, other true keys left out. "
         "Mean ± standard deviation over seeds; best in bold, second underlined."
     )
 
 
-def _about_leads(leads: Sequence[Lead]) -> str:
+def _rivals(comparison: Comparison) -> str:
+    """Whom Heterformer is held against."""
+    rival = comparison.leads[0].rival
+    return "the best of the others" if rival.group in ("ablation", "dimension") else "the best baseline"
+
+
+def _about_leads(comparison: Comparison) -> str:
     """One sentence for all metrics."""
     each = []
-    for lead in leads:
+    for lead in comparison.leads:
         found = lead.difference
         span = f"95 % interval {found.low:+.4f} to {found.high:+.4f}, p = {found.p:.4f}"
         each.append(f"{HEADINGS[lead.metric]} {found.mean:+.4f} against {lead.rival.display_name} ({span})")
     how = "paired bootstrap over the test queries"
-    return f"Heterformer's lead over the best of the others ({how}): {'; '.join(each)}."
+    return f"Heterformer's lead over {_rivals(comparison)} ({how}): {'; '.join(each)}."
 
 
 def _tables(comparison: Comparison) -> Iterable[tuple[str, Sequence[Row]]]:

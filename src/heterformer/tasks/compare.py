@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from heterformer.errors import InputError
-from heterformer.files import write_text
+from heterformer.files import reading, write_text
 from heterformer.network.store import Network
 from heterformer.progress import say
 from heterformer.tasks.child_process import run_in_child
@@ -41,8 +41,11 @@ def compare(
     Each has a process of its own unless a ``runner`` is given. A run that fails is noted, others go on. The
     result has all runs of the folder, also those of earlier calls, which had the same options.
     """
-    if len(set(seeds)) != len(seeds) or not seeds:
-        raise InputError(f"--seeds are {', '.join(map(str, seeds)) or 'none'}, expected different ones.")
+    if len(set(seeds)) != len(seeds) or not seeds or min(seeds) < 0:
+        told = ", ".join(map(str, seeds)) or "none"
+        raise InputError(f"--seeds are {told}, expected different ones, none below 0.")
+    if not (models := tuple(models)):
+        raise InputError("--models names none; expected models, ablations or groups, such as 'models'.")
     check_common(options)
     options = replace(options, model=options.model.resolved())  # what suits a model is the variants' business
     _settle(network, out, options)
@@ -69,11 +72,18 @@ def compare(
     return _comparison(network, out, options, asked)
 
 
-def finished_comparison(out: Path) -> Comparison:
-    """What a comparison's folder holds by now; nothing is trained."""
+def finished_comparison(out: Path, network: Path | None = None) -> Comparison:
+    """What a comparison's folder holds by now; nothing is trained. The network may have moved."""
     config = _config(out)
-    network = Network.open(config["network"])
-    return _comparison(network, out, TrainingOptions.from_dict(config["options"]), [])
+    found = network or Path(config["network"])
+    if network is None and not found.exists():
+        remedy = f"'heterformer compare NET {out} --table-only' takes another place"
+        raise InputError(f"{out}: its network is not at {found} any more; {remedy}.")
+    opened = Network.open(found)
+    _check_network(opened, out, config)
+    with reading(out / CONFIG):
+        options = TrainingOptions.from_dict(config["options"])
+    return _comparison(opened, out, options, [])
 
 
 def is_comparison(out: Path) -> bool:
@@ -116,9 +126,9 @@ def _settle(network: Network, out: Path, options: TrainingOptions) -> None:
 
 def _check(network: Network, out: Path, options: TrainingOptions) -> None:
     config = _config(out)
-    before = TrainingOptions.from_dict(config["options"])
-    if network.fingerprint != config["fingerprint"]:
-        raise InputError(f"{out}: {network.path} is not the network it compares on; choose another folder.")
+    with reading(out / CONFIG):
+        before = TrainingOptions.from_dict(config["options"])
+    _check_network(network, out, config)
     changed = changed_options(before, options)
     smaller = [name for name in LIMITS if _limit(options, name) < _limit(before, name)]
     changed += [f"--{name.replace('_', '-')}" for name in smaller]
@@ -127,16 +137,23 @@ def _check(network: Network, out: Path, options: TrainingOptions) -> None:
         raise InputError(f"{out}: cannot go on with {', '.join(changed)} changed; {remedy}.")
 
 
+def _check_network(network: Network, out: Path, config: dict[str, Any]) -> None:
+    if network.fingerprint != config["fingerprint"]:
+        raise InputError(f"{out}: {network.path} is not the network it compares on; choose another folder.")
+
+
 def _limit(options: TrainingOptions, name: str) -> float:
     value = getattr(options, name)
     return float("inf") if value is None else float(value)
 
 
 def _config(out: Path) -> dict[str, Any]:
-    try:
-        values: dict[str, Any] = yaml.safe_load((out / CONFIG).read_text(encoding="utf-8"))
-    except OSError:
-        raise InputError(
-            f"{out}: not a comparison, expected a folder that 'heterformer compare' wrote."
-        ) from None
-    return values
+    """What ``_settle`` wrote."""
+    if not is_comparison(out):
+        raise InputError(f"{out}: not a comparison, expected a folder that 'heterformer compare' wrote.")
+    with reading(out / CONFIG):
+        try:
+            values = yaml.safe_load((out / CONFIG).read_text(encoding="utf-8"))
+        except yaml.YAMLError as error:
+            raise ValueError(error) from None
+        return {name: values[name] for name in ("network", "fingerprint", "options")}

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heterformer.errors import InputError
-from heterformer.files import alone, replace_file, write_text
+from heterformer.files import alone, reading, replace_file, write_text
 from heterformer.network.store import Network
 from heterformer.tasks.variants import VARIANTS, Variant
 from heterformer.training.options import TrainingOptions
@@ -66,8 +66,9 @@ class Result:
 
     @classmethod
     def open(cls, run: Path) -> Result:
-        values: dict[str, Any] = json.loads((run / RESULT).read_text(encoding="utf-8"))
-        return cls(**values | {"cost": Cost(**values["cost"])})
+        with reading(run / RESULT):
+            values: dict[str, Any] = json.loads((run / RESULT).read_text(encoding="utf-8"))
+            return cls(**values | {"cost": Cost(**values["cost"])})
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ class Job:
     def finished(self) -> bool:
         """Whether the run got as far as this budget lets it, and its test pairs are ranked."""
         run = Run(self.path)
-        if not run.finished or not (self.path / RESULT).is_file():
+        if not run.finished or not all((self.path / name).is_file() for name in (RESULT, RANKS)):
             return False
         own = run.options()
         return all(getattr(own, name) == getattr(self.common, name) for name in LIMITS)
@@ -138,7 +139,7 @@ def carry_out(job: Job) -> None:
 
 def query_ranks(run: Path) -> dict[str, NDArray[np.int64]]:
     """The rank of every test pair's key, ``in_batch`` and ``full``."""
-    with np.load(run / RANKS, allow_pickle=False) as arrays:
+    with reading(run / RANKS), np.load(run / RANKS, allow_pickle=False) as arrays:
         return {name: arrays[name] for name in ("in_batch", "full")}
 
 
@@ -187,7 +188,8 @@ def _note_cost(path: Path, seconds: float) -> None:
     before, gpu = _cost(path), _gpu_memory()
     total = before.seconds + seconds
     if Run(path).started:  # a kill may have left time that only the checkpoint knows of
-        total = max(total, Run(path).progress()[0].seconds)
+        position, _ = Run(path).progress()
+        total = max(total, position.seconds_before + position.seconds)
     gpu = max(gpu or 0.0, before.gpu_memory or 0.0) or None
     cost = Cost(round(total, 1), round(max(before.memory, peak_memory()), 1), gpu)
     write_text(path / COST, json.dumps(asdict(cost)))

@@ -172,6 +172,7 @@ class Trainer:
             if self.processes.first:
                 self.run.rewind_metrics(self.position.step)
             return
+        started = time.monotonic()
         self.position.pairs_per_step = self.batches.batch_size
         if self.processes.first:
             self.run.rewind_metrics(-1)
@@ -185,6 +186,7 @@ class Trainer:
             for result in warm_up(self.model, visible, tokens, asked, seed, self.processes):
                 self._log(warm_up=asdict(result))
         self.processes.same_weights(self.model)
+        self.position.seconds_before = self.processes.as_the_first(time.monotonic() - started)
         self._save()
 
     def _find_place(self) -> None:
@@ -340,7 +342,8 @@ class Trainer:
             return f"all {options.epochs} epochs are done"
         if options.max_steps is not None and position.step >= options.max_steps:
             return f"--max-steps {options.max_steps} is reached"
-        if options.max_minutes is not None and position.seconds >= 60 * options.max_minutes:
+        spent = position.seconds_before + position.seconds
+        if options.max_minutes is not None and spent >= 60 * options.max_minutes:
             return f"--max-minutes {options.max_minutes:g} are over"
         return ""
 

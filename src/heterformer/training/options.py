@@ -137,7 +137,7 @@ class TrainingOptions:
     max_steps: int | None = None
     """Stop after so many steps."""
     max_minutes: float | None = None
-    """Stop after so many minutes of training; the same command goes on later."""
+    """Stop after so many minutes, warm-up included; the same command with more of them goes on later."""
     patience: int = 3
     """Stop after so many evaluations in a row without a better validation PREC."""
     validation_pairs: int = 5000

@@ -36,7 +36,8 @@ class Position:
     epoch: int = 0
     step_of_epoch: int = 0
     step: int = 0
-    seconds: float = 0.0
+    seconds: float = 0.0  # of steps, refreshes and evaluations
+    seconds_before: float = 0.0  # the first step, of which warm-up takes most
     pairs_per_step: int = 0  # of all processes; 0 in checkpoints that do not say: as many as now
 
 
