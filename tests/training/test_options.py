@@ -17,9 +17,9 @@ from heterformer.network.store import Network
 from heterformer.training import loop
 from heterformer.training.options import (
     BUDGET,
-    CASCADED_LEARNING_RATE,
     NESTED,
-    NESTED_LEARNING_RATE,
+    NEW_RATE,
+    NEW_RATES,
     PRESETS,
     ModelOptions,
     TrainingOptions,
@@ -82,12 +82,13 @@ def test_a_value_out_of_range_is_named(option: str, value: float, message: str) 
 
 def test_new_parameters_learn_as_suits_the_model() -> None:
     rates = {name: TrainingOptions(model=ModelOptions(model=name)).resolved() for name in MODELS}
-    assert {rates[name].new_learning_rate for name in NESTED} == {NESTED_LEARNING_RATE}
-    cascaded = set(MODELS) - set(NESTED)
-    assert {rates[name].new_learning_rate for name in cascaded} == {CASCADED_LEARNING_RATE}
+    assert {rates[name].new_learning_rate for name in NESTED} == {5e-4}
+    assert rates["bert_hgt"].new_learning_rate == rates["bert_shgn"].new_learning_rate == 5e-4
+    others = set(MODELS) - set(NEW_RATES)
+    assert {rates[name].new_learning_rate for name in others} == {NEW_RATE}
     assert TrainingOptions(new_learning_rate=0.5).resolved().new_learning_rate == 0.5
     assert as_flags(rates["bert_gat"]) == ["--model", "bert_gat"]
-    assert as_flags(TrainingOptions(new_learning_rate=CASCADED_LEARNING_RATE))[0] == "--new-learning-rate"
+    assert as_flags(TrainingOptions(new_learning_rate=NEW_RATE))[0] == "--new-learning-rate"
 
 
 @pytest.mark.parametrize("option", ["epochs", "batch_size", "patience", "learning_rate"])

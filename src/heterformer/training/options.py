@@ -17,10 +17,11 @@ from heterformer.models.minilm import suited
 from heterformer.models.registry import ModelName
 from heterformer.network.split import SplitOptions
 
-# Of the dense parameters that a backbone lacks, found on the validation part of a citation network: the
-# identity start of an aggregation inside the layers has further to go than a convolution behind them.
 NESTED: tuple[ModelName, ...] = ("heterformer", "graph_formers", "graph_formers_plus")
-NESTED_LEARNING_RATE, CASCADED_LEARNING_RATE = 5e-4, 1e-4
+# Of the dense parameters that a backbone lacks, found on the validation part of a citation network: the
+# identity start of an aggregation inside the layers has further to go than most convolutions behind them.
+NEW_RATES: dict[ModelName, float] = dict.fromkeys((*NESTED, "bert_hgt", "bert_shgn"), 5e-4)
+NEW_RATE = 1e-4  # of all others
 # Time and means, which may change when a run goes on; a micro-batch decides only what dropout draws.
 BUDGET = ("max_steps", "max_minutes", "epochs", "checkpoint_minutes", "tensorboard", "device", "micro_batch")
 
@@ -201,7 +202,7 @@ class TrainingOptions:
         """The learning rate of new dense parameters, 'auto' being decided."""
         if self.new_learning_rate != "auto":
             return self.new_learning_rate
-        return NESTED_LEARNING_RATE if self.model.model in NESTED else CASCADED_LEARNING_RATE
+        return NEW_RATES.get(self.model.model, NEW_RATE)
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
