@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -237,3 +238,19 @@ def test_a_lock_of_a_process_that_died_holds_nobody_up(tmp_path: Path) -> None:
     with alone(tmp_path / "out", busy="busy"):
         pass
     assert files(tmp_path) == set()
+
+
+def test_a_lock_whose_folder_was_removed_meanwhile(tmp_path: Path) -> None:
+    path, got = tmp_path / "folder" / "file", threading.Event()
+
+    def wait() -> None:
+        with alone(path):
+            got.set()
+
+    with alone(path):
+        waiter = threading.Thread(target=wait)
+        waiter.start()
+        time.sleep(0.2)  # it waits by now, or the test proves nothing
+        (tmp_path / "folder").rename(tmp_path / "gone")
+    waiter.join(60)
+    assert got.is_set()

@@ -74,9 +74,9 @@ def alone(path: Path, *, waiting: str = "", busy: str = "") -> Iterator[None]:
 
     The lock is the process's: whatever ends it, the lock is gone. Its file beside ``path`` goes as well.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     lock = path.with_name(f".{path.name}.lock")
     while True:
+        path.parent.mkdir(parents=True, exist_ok=True)  # which whoever had the lock may have removed
         with lock.open("a") as file:
             _take(file.fileno(), waiting, busy)
             if not _is_open_as(file.fileno(), lock):  # deleted meanwhile: whoever comes next has another file

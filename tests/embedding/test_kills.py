@@ -73,16 +73,20 @@ def run() -> Run:
     return first_run("heterformer")
 
 
-@pytest.fixture(scope="module")
-def grown() -> Network:
-    """With so many new papers and authors that every step of the work has several parts."""
+def with_papers(count: int) -> Network:
     state = first_state()
     papers = list(state.titles)
-    for i in range(60):
+    for i in range(count):
         state = state.with_paper(
             f"new-{i}", f"kernel {papers[i]}", papers[2 * i : 2 * i + 2], [f"a-{i}"], "v"
         )
     return state.built()
+
+
+@pytest.fixture(scope="module")
+def grown() -> Network:
+    """With so many new papers and authors that every step of the work has several parts."""
+    return with_papers(60)
 
 
 @pytest.mark.parametrize(("name", "earlier", "kills"), [("out.parquet", True, 10), ("out", False, 3)])
@@ -92,12 +96,13 @@ def test_kills_at_random_moments_change_nothing(
     """Each process goes on from what the one before left, or starts over if that one came to the end."""
     since = tmp_path / "earlier" / "old.parquet" if earlier else None
     if since is not None:
-        embed_run(run.path, since, device="cpu")
+        embed_run(run.path, since, network=with_papers(10).path, device="cpu")  # whose authors are kept
     whole, out = tmp_path / "whole" / name, tmp_path / "killed" / name
     operations = _finished(run, whole, grown, since)
     said = "\n".join(operations)
     steps = ("needed", "states.", "paper.vectors", "author.folded", "author.seen", ".work.old", ".partial")
     assert all(step in said for step in steps)  # kills can meet any of it
+    assert ("author.h0.unpacked" in said) == earlier
     rng, story, killed = random.Random(7), [""], 0
     while killed < kills:
         at, delay = rng.randint(1, len(operations)), rng.choice([0, 0, 0.002, 0.01])

@@ -22,6 +22,7 @@ from heterformer.errors import InputError
 from heterformer.training.loop import train
 from heterformer.training.processes import Processes
 from heterformer.training.run import Run
+from tests.embedding.growing import first_run, first_state
 from tests.learning import start_process, tiny_network, tiny_options, tiny_reader, wait_for_lines
 from tests.training.several import said, start_together, together
 
@@ -203,6 +204,23 @@ def test_since_serves_several_processes(run: Run, alone: pl.DataFrame, tmp_path:
     found = pl.concat([pl.read_parquet(part) for part in sorted(out.glob("*.parquet"))])
     assert in_order(found).equals(in_order(pl.read_parquet(old)))
     assert set(computed.read_text().split()) == {"0"}
+
+
+def test_nodes_that_were_folded_in_before_serve_several_processes(tmp_path: Path) -> None:
+    run, state = first_run("heterformer"), first_state()
+    first = state.with_paper("new-1", "kernel methods", list(state.titles)[:2], ["new author"], "new venue")
+    network = first.with_paper("new-2", "other words", list(state.titles)[2:3], ["newer"], "v").built()
+    old, alone, out = (tmp_path / f"{name}.parquet" for name in ("old", "alone", "out"))
+    embed_run(run.path, old, network=first.built().path)
+    embed_run(run.path, alone, network=network.path, since=old)
+    codes = together(tmp_path / "p", 2, embedded_later, run.path, out, network.path, old)
+    assert codes == [0, 0], said(tmp_path / "p", 0)
+    found = pl.concat([pl.read_parquet(part) for part in sorted(out.glob("*.parquet"))])
+    assert in_order(found).equals(in_order(pl.read_parquet(alone)))
+
+
+def embedded_later(path: Path, out: Path, network: Path, old: Path) -> None:
+    embed_run(path, out, network=network, since=old, processes=Processes.joined())
 
 
 def embedded_since(path: Path, out: Path, old: Path, computed: Path) -> None:

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from heterformer import cli
@@ -186,6 +188,71 @@ def test_an_earlier_output_without_the_type(run: Run, before: State, tmp_path: P
     embed_run(run.path, tmp_path / "old", EmbedOptions(types=("author",)), network=network.path)
     found = embed_run(run.path, tmp_path / "new", network=network.path, since=tmp_path / "old")
     np.testing.assert_array_equal(found.matrix("paper"), embed(run.model(), network)["paper"])
+
+
+@pytest.fixture(scope="module")
+def grown(before: State) -> Network:
+    return before.with_paper("new", "a title", list(before.titles)[:1], ["new author"], "v").built()
+
+
+def damaged(table: pa.Table, how: str) -> pa.Table:
+    """Still with our metadata, as other tools leave it."""
+    place = {name: number for number, name in enumerate(table.column_names)}
+    if how == "no signature":
+        return table.drop_columns(["signature"])
+    if how == "null signature":
+        return table.set_column(place["signature"], "signature", pa.nulls(len(table), pa.uint64()))
+    if how == "h0 no lists":
+        return table.set_column(place["h0"], "h0", pa.array(range(len(table))))
+    short = [None if v is None else v[:3] for v in table["h0"].to_pylist()]
+    return table.set_column(place["h0"], "h0", pa.array(short, pa.list_(pa.float32(), 3)))
+
+
+@pytest.mark.parametrize("how", ["no signature", "null signature"])
+def test_an_earlier_table_without_signatures(run: Run, grown: Network, tmp_path: Path, how: str) -> None:
+    old = tmp_path / "old.parquet"
+    embed_run(run.path, old, EVERY, network=grown.path)
+    pq.write_table(damaged(pq.read_table(old), how), old)
+    with pytest.raises(InputError, match=r"^--since .* Leave --since out\.$"):
+        embed_run(run.path, tmp_path / "new", EVERY, network=grown.path, since=old)
+    assert [p.name for p in tmp_path.iterdir()] == ["old.parquet"]
+
+
+@pytest.mark.parametrize("how", ["h0 no lists", "h0 short"])
+def test_an_earlier_table_with_odd_embeddings(
+    run: Run, grown: Network, tmp_path: Path, folded: dict[str, int], how: str
+) -> None:
+    """They are not taken, everything else is."""
+    old = tmp_path / "old.parquet"
+    whole = embed_run(run.path, old, EVERY, network=grown.path).matrix("paper")
+    pq.write_table(damaged(pq.read_table(old), how), old)
+    folded.clear()
+    found = embed_run(run.path, tmp_path / "new", EVERY, network=grown.path, since=old)
+    assert folded == {"author": 1, "venue": 1}
+    np.testing.assert_array_equal(found.matrix("paper"), whole)
+
+
+@pytest.mark.parametrize("name", ["paper.npy", "author.signatures.npy", "author.ids.json", "author.h0.npy"])
+def test_an_earlier_folder_that_is_not_whole(run: Run, grown: Network, tmp_path: Path, name: str) -> None:
+    old = tmp_path / "old"
+    embed_run(run.path, old, EVERY, network=grown.path)
+    if name == "author.h0.npy":
+        np.save(old / name, np.load(old / name)[:-1])
+    else:
+        (old / name).unlink()
+    with pytest.raises(InputError, match=r"^--since "):
+        embed_run(run.path, tmp_path / "new", EVERY, network=grown.path, since=old)
+    assert [p.name for p in tmp_path.iterdir()] == ["old"]
+
+
+def test_in_place_after_a_kill_between_the_renames(run: Run, grown: Network, tmp_path: Path) -> None:
+    out = tmp_path / "vectors"
+    expected = embed_run(run.path, out, EVERY, network=grown.path).matrix("paper")
+    expected = np.array(expected)
+    out.rename(tmp_path / ".vectors.old")
+    found = embed_run(run.path, out, EVERY, network=grown.path, since=out)
+    np.testing.assert_array_equal(found.matrix("paper"), expected)
+    assert [p.name for p in tmp_path.iterdir()] == ["vectors"]
 
 
 def test_another_length_of_folded_in_nodes_is_another_vector(

@@ -175,6 +175,72 @@ def test_what_grows_daily_is_taken_over_from_yesterday_and_then_forgotten(
     assert kept == set(prints[-search_store.KEPT :])
 
 
+def test_what_has_most_in_common_is_taken_over(
+    run: Run, before: State, grown: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = shutil.copytree(run.path, tmp_path / "run", ignore=shutil.ignore_patterns("search"))
+    some = set(list(before.titles)[:10])
+    few = State(
+        {paper: title for paper, title in before.titles.items() if paper in some},
+        tuple((a, b) for a, b in before.cites if a in some and b in some),
+        tuple((a, b) for a, b in before.written_by if a in some),
+        tuple((a, b) for a, b in before.published_in if a in some),
+    ).built()
+    computed, whole = [], two_passes.center_vectors
+
+    def noted(model: Any, batcher: Any, node_type: str, rows: Any, *others: Any) -> Any:
+        computed.append(len(rows))
+        return whole(model, batcher, node_type, rows, *others)
+
+    _ = Searcher(copy).store, Searcher(copy, network=few.path).store
+    monkeypatch.setattr(two_passes, "center_vectors", noted)
+    _ = Searcher(copy, network=grown.path).store
+    assert 2 <= sum(computed) < 10
+
+
+@pytest.fixture
+def kept_few(run: Run, before: State, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Searches the n-th of several networks, of which two are kept besides the run's own."""
+    copy = shutil.copytree(run.path, tmp_path / "run", ignore=shutil.ignore_patterns("search"))
+    monkeypatch.setattr(search_store, "KEPT", 2)
+    networks = [before.with_paper(f"n-{i}", f"title {i}", [], [f"a {i}"], "v").built() for i in range(4)]
+    return lambda number: Searcher(copy, network=networks[number].path)
+
+
+def test_a_network_in_use_is_not_forgotten(kept_few: Any) -> None:
+    places = []
+    for number in (0, 1, 0, 2):
+        places.append(kept_few(number).store.vectors.path)
+    assert [place.exists() for place in places] == [True, False, True, True]
+
+
+def test_a_store_that_is_open_outlives_its_files(kept_few: Any) -> None:
+    first = kept_few(0).store
+    for number in (1, 2):
+        _ = kept_few(number).store
+    assert not first.vectors.path.exists()
+    assert np.isfinite(first.matrix("paper")).all()
+    assert np.isfinite(first.h0("author")).all()
+
+
+def test_a_network_that_is_worked_on_is_not_forgotten(kept_few: Any) -> None:
+    folder = kept_few(0).store.vectors.path.parent
+    (folder / ".textless.weights.lock").touch()
+    for number in (1, 2):
+        _ = kept_few(number).store
+    assert folder.exists()
+    (folder / ".textless.weights.lock").unlink()
+    _ = kept_few(3).store
+    assert not folder.exists()
+    assert not list(folder.parent.glob(".*"))
+
+
+def test_vectors_of_which_a_kill_left_half_are_made_again(kept_few: Any) -> None:
+    vectors = kept_few(0).store.vectors.path
+    (vectors / "paper.npy").unlink()
+    assert len(kept_few(0).store.matrix("paper")) == len(np.load(vectors / "paper.npy"))
+
+
 @pytest.mark.parametrize("options", [EmbedOptions(), EmbedOptions(types=("paper",))])
 def test_vectors_that_embed_wrote_of_the_grown_network(
     run: Run, grown: Network, searched: Any, tmp_path: Path, options: EmbedOptions

@@ -23,17 +23,32 @@ from heterformer.network.store import Network
 class Since:
     """An earlier output of ``embed`` under the same model and settings, looked up by id."""
 
-    def __init__(self, path: Path, settings: dict[str, Any], network: Network) -> None:
-        self.old, self.network = Vectors.open(path), network
+    def __init__(
+        self, path: Path, settings: dict[str, Any], network: Network, types: Sequence[NodeType], dim: int
+    ) -> None:
+        """Nothing but vectors and short embeddings of the width ``dim`` is left to be read later."""
+        try:
+            self.old = Vectors.open(path)
+        except InputError as error:
+            raise InputError(f"--since {error}") from None
         for name, now in settings.items():
             before = self.old.metadata.get(name)
             if before != now:
                 words = {"model": "another model", "fan_out": "another number of neighbours"}
                 what = words.get(name, f"{name} {before}, not {now}")
                 raise InputError(f"--since {path}: was made with {what}; leave --since out.")
-        # Of each type: where each node of the network is in the earlier output, its signatures, its vectors.
-        self._known: dict[NodeType, tuple[Ints, Hashes, NDArray[Any]]] = {}
-        self._h0: dict[NodeType, NDArray[Any]] = {}  # if they were written
+        self._place: dict[NodeType, Ints] = {}  # where each node of the network is in the earlier output
+        self._old_signatures: dict[NodeType, Hashes] = {}
+        self._matrices: dict[NodeType, NDArray[Any]] = {}
+        self._h0: dict[NodeType, NDArray[Any]] = {}
+        self._dim = dim
+        for node_type in (t for t in types if t in self.old.types):
+            try:
+                ids = pl.Series("id", self.old.ids(node_type), dtype=pl.String)
+                self._place[node_type] = known_rows(network.id_series(node_type), ids)
+                self._old_signatures[node_type] = self.old.signatures(node_type)
+            except InputError as error:
+                raise InputError(f"--since {error} Leave --since out.") from None
 
     @property
     def digest(self) -> str:
@@ -42,29 +57,24 @@ class Since:
         stats = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files]
         return hashlib.blake2b(repr(stats).encode(), digest_size=16).hexdigest()
 
-    def unpack(self, folder: Path, types: Sequence[NodeType]) -> None:
-        """Before anything is asked for: what a table holds packed goes into ``folder``, once."""
-        for node_type in types:
-            if node_type in self.old.types:
-                ids = pl.Series("id", self.old.ids(node_type), dtype=pl.String)
-                place = known_rows(self.network.id_series(node_type), ids)
-                matrix = self.old.mapped_matrix(node_type, folder)
-                self._known[node_type] = (place, self.old.signatures(node_type), matrix)
-                if self.old.has_h0(node_type):
-                    self._h0[node_type] = self.old.mapped_matrix(node_type, folder, "h0")
+    def unpack(self, folder: Path) -> None:
+        """Before any vector is asked for: what a table holds packed goes into ``folder``, once."""
+        for node_type in self._place:
+            self._matrices[node_type] = self.old.mapped_matrix(node_type, folder)
+            if self.old.has_h0(node_type) and self.old.h0_width(node_type) == self._dim:
+                self._h0[node_type] = self.old.mapped_matrix(node_type, folder, "h0")
 
     def holds(self, node_type: NodeType, rows: Ints, signatures: Hashes) -> NDArray[np.bool_]:
         """Whether each node is there and has been made of the same."""
-        if node_type not in self.old.types:
+        if node_type not in self._place:
             return np.zeros(len(rows), dtype=bool)
-        place, old, _ = self._known[node_type]
-        same: NDArray[np.bool_] = (place[rows] >= 0) & (old[place[rows]] == signatures)
+        place = self._place[node_type][rows]
+        same: NDArray[np.bool_] = (place >= 0) & (self._old_signatures[node_type][place] == signatures)
         return same
 
     def vectors(self, node_type: NodeType, rows: Ints) -> NDArray[Any]:
         """(n, d): the vectors of nodes that are there."""
-        place, _, matrix = self._known[node_type]
-        return matrix[place[rows]]
+        return self._matrices[node_type][self._place[node_type][rows]]
 
     def holds_h0(self, node_type: NodeType, rows: Ints, signatures: Hashes) -> NDArray[np.bool_]:
         """Whether each node's short embedding is there, made of the same."""
@@ -74,5 +84,4 @@ class Since:
 
     def h0(self, node_type: NodeType, rows: Ints) -> NDArray[Any]:
         """(n, 64): the short embeddings of textless nodes that are there."""
-        place, _, _ = self._known[node_type]
-        return self._h0[node_type][place[rows]]
+        return self._h0[node_type][self._place[node_type][rows]]

@@ -69,7 +69,14 @@ class Embedding:
         self.batcher = Batcher(
             visible, self.tokens, self._fan_out(), StableSample(visible, self.options.seed)
         )
-        self.since = None if since is None else Since(since, self._settings, self.network)
+        self.since = None if since is None else self._since(since)
+
+    def _since(self, path: Path) -> Since:
+        """Of the types that are written, and of those that nodes are folded into."""
+        textless = (t for t in self.trained.embedded_types if t in self.schema.textless)
+        types = tuple(dict.fromkeys((*self.types, *textless)))
+        dim = int(getattr(self.trained.config, "textless_dim", 0))
+        return Since(path, self._settings, self.network, types, dim)
 
     def _types(self) -> tuple[NodeType, ...]:
         for node_type in self.options.types:
@@ -128,8 +135,7 @@ class Embedding:
         """Make the vectors of all text-rich nodes in ``folder``; what is there already is not made again."""
         with self.processes.one_by_one():  # the first unpacks and folds in, the others read what it left
             if self.since is not None:
-                folded = (t for t in self.trained.embedded_types if t in self.schema.textless)
-                self.since.unpack(folder, tuple(dict.fromkeys((*self.types, *folded))))
+                self.since.unpack(folder)
             self.model, self.folded = meeting(self.trained, self.visible, self.tokens, folder, self.since)
             self.vectors = {t: self._row_file(folder, t) for t in self.types if t in self.schema.text_rich}
         self.signatures = Signatures(self.model, self.tokens, self.folded)

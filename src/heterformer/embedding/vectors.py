@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from heterformer.errors import InputError
-from heterformer.files import replace_file, replace_folder, write_text
+from heterformer.files import readable, replace_file, replace_folder, write_text
 from heterformer.network.hashes import Hashes
 from heterformer.network.schema import NodeType
 
@@ -171,6 +171,21 @@ def _new_array(path: Path, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
     return array
 
 
+def _check_arrays(folder: Path, types: Sequence[NodeType]) -> None:
+    """All files there, and as many rows in each."""
+    for node_type in types:
+        ids = json.loads((folder / f"{node_type}.ids.json").read_text(encoding="utf-8"))
+        for name in (node_type, f"{node_type}.signatures", f"{node_type}.h0"):
+            path = folder / f"{name}.npy"
+            if not path.is_file():
+                if not ids or name.endswith(".h0"):  # of a type without nodes there is no array
+                    continue
+                raise InputError(f"{path}: is missing; embed the network again.")
+            rows = len(np.load(path, mmap_mode="r", allow_pickle=False))
+            if rows != len(ids):
+                raise InputError(f"{path}: has {rows:,} rows, expected one for each of {len(ids):,} ids.")
+
+
 def _array_name(node_type: NodeType, column: Column) -> str:
     return node_type if column == "vector" else f"{node_type}.{column}"
 
@@ -193,13 +208,15 @@ class Vectors:
     @classmethod
     def open(cls, path: Path | str) -> Vectors:
         """Open what ``heterformer embed`` wrote, or a Parquet table with the columns id, type and vector."""
-        path = Path(path)
+        path = readable(Path(path))
         try:
             if path.is_dir():
                 values = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
                 tables = tuple(path / name for name in values.get("parts", ()))
                 for table in tables:
                     pq.read_schema(table)
+                if not tables:
+                    _check_arrays(path, values["types"])
                 return cls(path, values, tuple(values["types"]), tables)
             file = pq.ParquetFile(path, memory_map=True)
             for name in ("id", "type", "vector"):
@@ -251,9 +268,14 @@ class Vectors:
         self._check(node_type)
         if not self.tables:
             return (self.path / f"{node_type}.h0.npy").is_file()
-        if "h0" not in pq.read_schema(self.tables[0]).names:
+        schema = pq.read_schema(self.tables[0])
+        if "h0" not in schema.names or not _is_vector(schema.field("h0").type):
             return False
         return not next(self._parquet(node_type, ["h0"])).column("h0").null_count  # a type with text has none
+
+    def h0_width(self, node_type: NodeType) -> int:
+        """How many numbers a short embedding has."""
+        return int(next(self.chunks(node_type, "h0"))[1].shape[1])
 
     def mapped_matrix(self, node_type: NodeType, folder: Path, column: Column = "vector") -> NDArray[Any]:
         """(n, d), memory-mapped in any case: what a table holds is unpacked into ``folder`` for that."""
@@ -272,8 +294,14 @@ class Vectors:
         self._check(node_type)
         if not self.tables:
             return self._array(f"{node_type}.signatures")
-        parts = [batch.column("signature").to_numpy() for batch in self._parquet(node_type, ["signature"])]
-        return np.concatenate(parts)
+        for table in self.tables:
+            schema = pq.read_schema(table)
+            if "signature" not in schema.names or schema.field("signature").type != pa.uint64():
+                raise InputError(f"{table}: has no column 'signature' of unsigned 64-bit numbers.")
+        columns = [batch.column("signature") for batch in self._parquet(node_type, ["signature"])]
+        if any(column.null_count for column in columns):
+            raise InputError(f"{self.path}: a {node_type} node has no signature.")
+        return np.concatenate([column.to_numpy() for column in columns])
 
     def chunks(self, node_type: NodeType, column: Column = "vector") -> Iterator[tuple[int, NDArray[Any]]]:
         """The vectors some thousand at a time, each time with the number of the first."""

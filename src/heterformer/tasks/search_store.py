@@ -10,6 +10,7 @@ RUN/search/                 for the run's own network; RUN/search/FINGERPRINT/ f
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 from contextlib import suppress
 from pathlib import Path
@@ -30,7 +31,8 @@ from heterformer.embedding.index import ExactIndex, Index, Matrix
 from heterformer.embedding.options import EmbedOptions, Precision
 from heterformer.embedding.vectors import Vectors
 from heterformer.errors import InputError
-from heterformer.files import alone, readable, write_text
+from heterformer.files import alone, write_text
+from heterformer.network.ids import known_rows
 from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
 from heterformer.progress import say
@@ -54,8 +56,11 @@ class SearchStore:
         self.run, self.network, self.vectors, self._device = run, network, vectors, device
         self.folder = search_folder(run, network)
         self._own = own  # made from this very network, so that rows need no check
-        self._matrices: dict[NodeType, Matrix] = {}
-        self._h0: dict[NodeType, Matrix] = {}
+        # Mapped at once, if they are our own: a file that is mapped can be forgotten meanwhile.
+        self._matrices: dict[NodeType, Matrix] = {t: vectors.matrix(t) for t in vectors.types if own}
+        self._h0: dict[NodeType, Matrix] = {
+            t: h0 for t in self._matrices if (h0 := vectors.h0(t)) is not None
+        }
 
     @classmethod
     def open(
@@ -172,6 +177,8 @@ def _kept(
     made = {p: weights.file + ("" if p == "float32" else f" {p}") for p in get_args(Precision)}
     good = tuple(made.values()) if precision is None else (made[precision],)
     if found := _fresh(path, good):
+        with suppress(OSError):
+            os.utime(note)  # a network in use is not forgotten
         return found
     precision = precision or "float32"
     with alone(note, waiting=f"{run.path}: another process makes its search vectors; waiting for it."):
@@ -187,17 +194,24 @@ def _kept(
         textless = tuple(t for t in model.embedded_types if t in model.schema.textless)
         types = textless if only_textless else ()
         options = EmbedOptions(types=types, h0=bool(textless), precision=precision)
-        # Those of another network, which this one may have grown from.
         others = [other / path.name for other in _folders(run) if other != path.parent]
-        since = next((other for other in others if _fresh(other, (made[precision],))), None)
-        vectors = embed_to(path, model, network, options, since=since)
+        kept = [v for other in others if (v := _fresh(other, (made[precision],))) is not None]
+        # That of which most is here again: the network may have grown from it.
+        since = max(kept, key=lambda old: _in_common(network, old), default=None)
+        vectors = embed_to(path, model, network, options, since=since.path if since else None)
         write_text(note, made[precision])
     _forget(run)
     return vectors
 
 
+def _in_common(network: Network, old: Vectors) -> int:
+    """How many nodes of the network have a vector there."""
+    ids = {t: pl.Series(old.ids(t), dtype=pl.String) for t in old.types}
+    return sum(int((known_rows(network.id_series(t), known) >= 0).sum()) for t, known in ids.items())
+
+
 def _folders(run: Run) -> list[Path]:
-    """Where vectors are kept: those of other networks, the latest first, then the run's own."""
+    """Where vectors are kept: those of other networks, the one last searched first, then the run's own."""
     own = run.path / FOLDER
     inner = [p for p in own.iterdir() if p.is_dir() and p.name not in (VECTORS, TEXTLESS, INDEX)]
     others = [p for p in inner if not p.name.startswith(".")]
@@ -212,8 +226,15 @@ def _time(folder: Path) -> float:
 def _forget(run: Run) -> None:
     """Keep what the last few networks need; of one that grows daily, no more than that is ever asked for."""
     for folder in _folders(run)[KEPT:-1]:
-        with suppress(InputError), alone(folder / f"{VECTORS}.weights", busy="in use"):
-            shutil.rmtree(folder, ignore_errors=True)
+        note, gone = folder / f"{VECTORS}.weights", folder.with_name(f".{folder.name}.gone")
+        with suppress(InputError, OSError), alone(note, busy="in use"):
+            others = [p for p in folder.rglob(".*") if note.name not in p.name]
+            if not any(p.suffix in (".lock", ".work") for p in others):
+                # Away at once and whole: half of it must not pass for vectors.
+                shutil.rmtree(gone, ignore_errors=True)
+                folder.rename(gone)
+    for gone in (run.path / FOLDER).glob(".*.gone"):  # also what a kill left
+        shutil.rmtree(gone, ignore_errors=True)
 
 
 def _fresh(path: Path, made_with: tuple[str, ...]) -> Vectors | None:
@@ -221,5 +242,5 @@ def _fresh(path: Path, made_with: tuple[str, ...]) -> Vectors | None:
     note = path.with_name(f"{path.name}.weights")
     with suppress(InputError, FileNotFoundError):
         if note.read_text(encoding="utf-8") in made_with:
-            return Vectors.open(readable(path))
+            return Vectors.open(path)
     return None
