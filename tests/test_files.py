@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from safetensors import SafetensorError
 
 from heterformer.errors import InputError
 from heterformer.files import alone, new_folder, readable, replace_file, replace_folder, write_text
@@ -36,6 +37,11 @@ def killed_at_rename(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
 def die_writing(path: Path) -> None:
     path.write_text("half")
     raise Killed
+
+
+def fill_up(folder: Path) -> SafetensorError:
+    (folder / "a").write_text("half")
+    return SafetensorError("I/O error: No space left on device")
 
 
 def replaced(folder: Path, content: str) -> None:
@@ -167,6 +173,16 @@ def test_a_full_disk_is_told_in_one_sentence(tmp_path: Path) -> None:
     sentence = "could not be written (No space left on device); nothing was left behind."
     assert str(caught.value) == f"{out}: {sentence}"
     assert files(tmp_path) == set()
+
+
+def test_a_disk_too_full_for_tensors_is_told_in_one_sentence(tmp_path: Path) -> None:
+    folder = tmp_path / "last"
+    replaced(folder, "old")
+    told = r"could not be written \(I/O error: .*\); what was there before is as it was"
+    with pytest.raises(InputError, match=told), replace_folder(folder) as partial:
+        raise fill_up(partial)
+    assert (folder / "a").read_text() == "old"
+    assert files(tmp_path) == {"last", "last/a"}
 
 
 def test_a_new_folder_overwrites_nothing(tmp_path: Path) -> None:

@@ -145,8 +145,12 @@ def replace_folder(path: Path) -> Iterator[Path]:
         yield partial
         for file in partial.iterdir():
             _open_to_others(file)
-    except BaseException:
+    except BaseException as error:
         shutil.rmtree(partial, ignore_errors=True)
+        if isinstance(error, SafetensorError):  # what a full disk is to it
+            reason = " ".join(str(error).split())
+            told = f"could not be written ({reason}); what was there before is as it was"
+            raise InputError(f"{path}: {told}.") from None
         raise
     if path.exists():
         shutil.rmtree(old, ignore_errors=True)

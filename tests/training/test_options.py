@@ -83,7 +83,7 @@ def test_a_value_out_of_range_is_named(option: str, value: float, message: str) 
 def test_new_parameters_learn_as_suits_the_model() -> None:
     rates = {name: TrainingOptions(model=ModelOptions(model=name)).resolved() for name in MODELS}
     assert {rates[name].new_learning_rate for name in NESTED} == {5e-4}
-    assert rates["bert_hgt"].new_learning_rate == rates["bert_shgn"].new_learning_rate == 5e-4
+    assert rates["bert_hgt"].new_learning_rate == rates["bert_shgn"].new_learning_rate == 1e-3
     others = set(MODELS) - set(NEW_RATES)
     assert {rates[name].new_learning_rate for name in others} == {NEW_RATE}
     assert TrainingOptions(new_learning_rate=0.5).resolved().new_learning_rate == 0.5

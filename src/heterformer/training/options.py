@@ -20,7 +20,7 @@ from heterformer.network.split import SplitOptions
 NESTED: tuple[ModelName, ...] = ("heterformer", "graph_formers", "graph_formers_plus")
 # Of the dense parameters that a backbone lacks, found on the validation part of a citation network: the
 # identity start of an aggregation inside the layers has further to go than most convolutions behind them.
-NEW_RATES: dict[ModelName, float] = dict.fromkeys((*NESTED, "bert_hgt", "bert_shgn"), 5e-4)
+NEW_RATES: dict[ModelName, float] = dict.fromkeys(NESTED, 5e-4) | {"bert_hgt": 1e-3, "bert_shgn": 1e-3}
 NEW_RATE = 1e-4  # of all others
 # Time and means, which may change when a run goes on; a micro-batch decides only what dropout draws.
 BUDGET = ("max_steps", "max_minutes", "epochs", "checkpoint_minutes", "tensorboard", "device", "micro_batch")
