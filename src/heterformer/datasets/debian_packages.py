@@ -22,7 +22,8 @@ FIELDS = (
     *("Description", "Description-en", "Description-md5"),
     *(name for names in RELATIONS.values() for name in names),
 )
-NO_TAGS = re.compile(r"^special::|::TODO$")  # marks of the tagging itself
+# What Debtags writes where a package or a facet is not tagged yet; the second is a value of its vocabulary.
+NO_TAGS = re.compile(r"^special::|::TODO$")
 FIRST_NAME = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9+.-]*)")
 
 

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from heterformer.files import write_text
 from heterformer.tasks.compared_run import METRICS
-from heterformer.tasks.comparison import Comparison, Lead, Row
+from heterformer.tasks.comparison import OWN_GROUPS, Comparison, Lead, Row
 
 HEADINGS = {
     "prec": "PREC",
@@ -182,7 +182,7 @@ def _about_figures(comparison: Comparison) -> str:
 def _rivals(comparison: Comparison) -> str:
     """Whom Heterformer is held against."""
     rival = comparison.leads[0].rival
-    return "the best of the others" if rival.group in ("ablation", "dimension") else "the best baseline"
+    return "the best of the others" if rival.group in OWN_GROUPS else "the best baseline"
 
 
 def _about_leads(comparison: Comparison) -> str:

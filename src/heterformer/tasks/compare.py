@@ -81,9 +81,7 @@ def finished_comparison(out: Path, network: Path | None = None) -> Comparison:
         raise InputError(f"{out}: its network is not at {found} any more; {remedy}.")
     opened = Network.open(found)
     _check_network(opened, out, config)
-    with reading(out / CONFIG):
-        options = TrainingOptions.from_dict(config["options"])
-    return _comparison(opened, out, options, [])
+    return _comparison(opened, out, config["options"], [])
 
 
 def is_comparison(out: Path) -> bool:
@@ -126,8 +124,7 @@ def _settle(network: Network, out: Path, options: TrainingOptions) -> None:
 
 def _check(network: Network, out: Path, options: TrainingOptions) -> None:
     config = _config(out)
-    with reading(out / CONFIG):
-        before = TrainingOptions.from_dict(config["options"])
+    before: TrainingOptions = config["options"]
     _check_network(network, out, config)
     changed = changed_options(before, options)
     smaller = [name for name in LIMITS if _limit(options, name) < _limit(before, name)]
@@ -156,4 +153,5 @@ def _config(out: Path) -> dict[str, Any]:
             values = yaml.safe_load((out / CONFIG).read_text(encoding="utf-8"))
         except yaml.YAMLError as error:
             raise ValueError(error) from None
-        return {name: values[name] for name in ("network", "fingerprint", "options")}
+        options = TrainingOptions.from_dict(values["options"])
+        return {"network": values["network"], "fingerprint": values["fingerprint"], "options": options}

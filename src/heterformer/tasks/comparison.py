@@ -15,6 +15,7 @@ from heterformer.tasks.compared_run import Job, Result, query_ranks
 from heterformer.tasks.significance import Difference, Floats, paired_bootstrap
 from heterformer.tasks.variants import Variant
 
+OWN_GROUPS = ("ablation", "dimension")  # of variants of Heterformer itself
 TESTED = ("prec", "mrr", "full_mrr", "hits_1")  # metrics whose difference is tested
 Status = Literal["finished", "failed", "unfinished"]
 
@@ -81,12 +82,12 @@ class Comparison:
 
     @property
     def models(self) -> list[Row]:
-        return [row for row in self.rows if row.variant.group not in ("ablation", "dimension")]
+        return [row for row in self.rows if row.variant.group not in OWN_GROUPS]
 
     @property
     def ablations(self) -> list[Row]:
         """Heterformer without its parts, after Heterformer itself."""
-        rows = [row for row in self.rows if row.variant.group in ("ablation", "dimension")]
+        rows = [row for row in self.rows if row.variant.group in OWN_GROUPS]
         whole = [row for row in self.rows if row.variant.name == "heterformer"]
         return [*whole, *rows] if rows else []
 
@@ -116,7 +117,7 @@ def _leads(rows: Sequence[Row]) -> Iterable[Lead]:
     rows = [row for row in rows if row.finished]
     ours = next((row for row in rows if row.variant.name == "heterformer"), None)
     others = [row for row in rows if row is not ours]
-    baselines = [row for row in others if row.variant.group not in ("ablation", "dimension")]
+    baselines = [row for row in others if row.variant.group not in OWN_GROUPS]
     if ours is None or not others:
         return
     for metric in TESTED:
