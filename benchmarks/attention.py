@@ -12,8 +12,8 @@ import argparse
 
 import numpy as np
 
+from heterformer.explain.explain import Explainer, TextExplanation
 from heterformer.network.lookup import Node
-from heterformer.tasks.explain import Explainer, TextExplanation
 
 
 def main() -> None:

@@ -31,8 +31,8 @@ from torch import Tensor
 
 from heterformer.models import Heterformer
 from heterformer.models.inference import each_text, evaluating
-from heterformer.models.spool import StateSpool, write_spool
 from heterformer.network.tokens import PackedTokens
+from heterformer.states.spool import StateSpool, write_spool
 from heterformer.training.cached_states import STORED, TEXTS
 
 TRAINING_SHARE = 0.7  # of the texts are queries of an epoch
@@ -90,9 +90,9 @@ def seconds(shape: Shape, texts: int, repeats: int, folder: Path) -> dict[str, f
     spool = random_spool(folder, texts, cached)
     batch = shape.batch()
     forms: dict[str, Callable[[], Tensor]] = {
-        "live": training_step(lambda: live.encode(batch), new_optimizers(live)),
+        "live": training_step(lambda: live.encode_batch(batch), new_optimizers(live)),
         "cached": training_step(cached_vectors(cached, shape, spool), new_optimizers(cached)),
-        "text only": training_step(lambda: text_only.encode(batch), new_optimizers(text_only)),
+        "text only": training_step(lambda: text_only.encode_batch(batch), new_optimizers(text_only)),
         "text": reading(cached, shape),
     }
     for model in (live, cached, text_only):

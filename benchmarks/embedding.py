@@ -41,7 +41,7 @@ from heterformer.batches.stable import StableSample
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.embedding.embed import embed_to
 from heterformer.models import Heterformer
-from heterformer.models.minilm import backbone_path
+from heterformer.models.plm.minilm import backbone_path
 from heterformer.network.store import Network
 from heterformer.network.tokens import open_tokens
 

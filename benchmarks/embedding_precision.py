@@ -27,8 +27,8 @@ from torch import Tensor, nn
 from heterformer.batches.batcher import Batcher
 from heterformer.batches.stable import StableSample
 from heterformer.embedding.two_passes import ANY_KEY
+from heterformer.evaluation.open_run import OpenRun, open_run
 from heterformer.models.inference import center_vectors
-from heterformer.tasks.evaluate import OpenRun, open_run
 
 
 class Int8:

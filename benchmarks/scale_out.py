@@ -24,8 +24,8 @@ from textless_scale import schema
 from torch import nn
 from trainers import new_trainer, prepare
 
+from heterformer.distributed import ProcessGroup, leave
 from heterformer.models.textless import TextlessNodes
-from heterformer.training.processes import Processes, leave
 
 TOUCHED, DIM = 180, 64
 WARM = 2  # steps before the clock
@@ -33,22 +33,22 @@ WARM = 2  # steps before the clock
 
 def pairs_per_second(folder: Path, pairs: int, steps: int) -> float:
     """Of all processes that are in this together."""
-    processes = Processes.joined("cpu")
-    torch.set_num_threads(1 if processes.count > 1 else 2)
+    processes = ProcessGroup.from_environment("cpu")
+    torch.set_num_threads(1 if processes.world_size > 1 else 2)
     trainer = new_trainer(folder, processes, batch_size=pairs)
     for number in range(WARM):
         trainer.take_step(number)
-    processes.wait()
+    processes.barrier()
     start = time.perf_counter()
     for number in range(WARM, WARM + steps):
         trainer.take_step(number)
-    processes.wait()
-    return steps * pairs * processes.count / (time.perf_counter() - start)
+    processes.barrier()
+    return steps * pairs * processes.world_size / (time.perf_counter() - start)
 
 
 def bytes_per_step(authors: int, dense: int) -> int:
-    """What ``sum_gradients`` gives away for a table of so many rows and so many dense parameters."""
-    processes = Processes.joined("cpu")
+    """What ``all_reduce_gradients`` gives away for a table of so many rows and so many dense parameters."""
+    processes = ProcessGroup.from_environment("cpu")
     nodes = TextlessNodes(schema(authors), DIM, 2 * DIM, heterogeneous=True)
     rows = (torch.arange(TOUCHED) * (authors // TOUCHED) + processes.rank) % authors
     nodes("author", rows).sum().backward()
@@ -56,9 +56,9 @@ def bytes_per_step(authors: int, dense: int) -> int:
     other.grad = torch.ones(dense)
     table, projection = nodes.parameters_of("author")
     before = processes.sent
-    processes.sum_gradients([other, projection], [table])
+    processes.all_reduce_gradients([other, projection], [table])
     assert table.grad is not None
-    assert TOUCHED <= table.grad._nnz() <= TOUCHED * processes.count
+    assert TOUCHED <= table.grad._nnz() <= TOUCHED * processes.world_size
     return processes.sent - before
 
 

@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heterformer.embedding.approximate import ApproximateIndex, Sample, build_index
-from heterformer.embedding.index import ExactIndex, Found, Index
+from heterformer.search.approximate import ApproximateIndex, Sample, build_index
+from heterformer.search.index import ExactIndex, Found, Index
 
 WIDTH, DIMENSIONS, FIELDS, PER_TOPIC = 384, 48, 200, 40
 CHUNK = 50_000

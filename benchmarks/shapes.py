@@ -12,7 +12,7 @@ from torch import Tensor
 
 from heterformer.batches.batch import Batch, Neighbors, Texts
 from heterformer.models import Heterformer
-from heterformer.models.minilm import backbone_path
+from heterformer.models.plm.minilm import backbone_path
 from heterformer.network.schema import EdgeType, Relation, Schema
 
 PAIRS = 30

@@ -16,7 +16,7 @@ import torch
 
 from heterformer.batches.batch import Batch, Neighbors, Texts
 from heterformer.models import Heterformer
-from heterformer.models.minilm import backbone_path
+from heterformer.models.plm.minilm import backbone_path
 from heterformer.network.schema import Relation, Schema
 from heterformer.training.losses import link_prediction_loss
 from heterformer.training.optimizers import Optimizers
@@ -39,7 +39,7 @@ class Training:
     def step(self) -> float:
         batch = self.batch()
         start = time.perf_counter()
-        queries, keys = self.model.encode(batch).chunk(2)
+        queries, keys = self.model.encode_batch(batch).chunk(2)
         link_prediction_loss(self.model.scores(queries, keys)).backward()
         self.optimizers.step()
         self.optimizers.zero_grad()

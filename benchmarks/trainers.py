@@ -9,13 +9,13 @@ import torch
 from transformers import AutoTokenizer, BertConfig, BertModel
 
 from heterformer.datasets.synthetic import SyntheticOptions, write_synthetic
-from heterformer.models.minilm import backbone_path
-from heterformer.network.build import build_network
+from heterformer.distributed import ProcessGroup
+from heterformer.models.plm.minilm import backbone_path
+from heterformer.network.build.build import build_network
 from heterformer.network.spec import NetworkSpec
 from heterformer.network.store import Network
 from heterformer.training.loop import Trainer
 from heterformer.training.options import ModelOptions, TrainingOptions
-from heterformer.training.processes import Processes
 from heterformer.training.run import Run
 
 
@@ -31,15 +31,15 @@ def prepare(folder: Path, papers: int, tiny: bool) -> None:
         tokenizer.save_pretrained(folder / "backbone")
 
 
-def new_trainer(folder: Path, processes: Processes | None = None, **options: Any) -> Trainer:
+def new_trainer(folder: Path, processes: ProcessGroup | None = None, **options: Any) -> Trainer:
     """A new run in a folder that ``prepare`` filled; nothing is warmed up."""
     tiny = folder / "backbone"
     model = ModelOptions(backbone=str(tiny) if tiny.is_dir() else "minilm").resolved()
     asked = TrainingOptions(model=model, device="cpu", **options).resolved()
-    processes = processes or Processes()
-    network, run = Network.open(folder / "network"), Run(folder / f"run-{processes.count}")
-    with processes.one_by_one():
-        if processes.first:
+    processes = processes or ProcessGroup()
+    network, run = Network.open(folder / "network"), Run(folder / f"run-{processes.world_size}")
+    with processes.main_process_first():
+        if processes.is_main:
             run.start(network, asked)
     torch.manual_seed(0)
     return Trainer(network, run, asked, processes)

@@ -34,7 +34,7 @@ def step_of(shape: Shape, precision: str, training: bool) -> Callable[[], Tensor
 
     def vectors() -> Tensor:
         with PRECISIONS[precision]():
-            return model.encode(batch).float()
+            return model.encode_batch(batch).float()
 
     return training_step(vectors, new_optimizers(model))
 

@@ -102,7 +102,7 @@ class LiteralHeterformer(nn.Module):
 
 def our_step(shape: Shape) -> tuple[Callable[[], Tensor], nn.Module]:
     model, batch = new_model(shape), shape.batch()
-    return training_step(lambda: model.encode(batch), new_optimizers(model)), model
+    return training_step(lambda: model.encode_batch(batch), new_optimizers(model)), model
 
 
 def literal_step(shape: Shape) -> tuple[Callable[[], Tensor], nn.Module]:

@@ -22,10 +22,10 @@ from transformers import AutoTokenizer
 
 from heterformer.batches.batcher import Batcher
 from heterformer.batches.visible import VisibleNetwork
-from heterformer.embedding.unseen import meeting
-from heterformer.network.pairs import Pairs
+from heterformer.embedding.unseen import adapt_to_network
 from heterformer.network.schema import Relation
-from heterformer.network.split import Split
+from heterformer.network.split.pairs import Pairs
+from heterformer.network.split.split import Split
 from heterformer.network.tokens import open_tokens
 from heterformer.training.known_nodes import KnownNodes
 from heterformer.training.run import Run
@@ -53,7 +53,7 @@ def main() -> None:
     without = VisibleNetwork(network, split.held_out, unseen)
     model = run.model()
     with tempfile.TemporaryDirectory() as folder:
-        folded, _ = meeting(model, visible, tokens, Path(folder))
+        folded, _ = adapt_to_network(model, visible, tokens, Path(folder))
     counts = ", ".join(f"{len(rows):,} of {network.schema.counts[t]:,} {t}s" for t, rows in unseen.items())
     print(
         f"{len(split.hidden[source]):,} hidden {source}s; unseen: {counts}; test pairs: "

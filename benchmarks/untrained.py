@@ -21,11 +21,11 @@ from heterformer.batches.pairs import evaluation_batches
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.models import Heterformer
 from heterformer.models.inference import plm_vectors
-from heterformer.models.minilm import backbone_path
-from heterformer.network.split import SplitOptions, make_split
+from heterformer.models.plm.minilm import backbone_path
+from heterformer.network.split.split import SplitOptions, make_split
 from heterformer.network.store import Network
 from heterformer.network.tokens import open_tokens
-from heterformer.training.ranking import RankingMetrics, in_batch_ranks
+from heterformer.ranking import RankingMetrics, in_batch_ranks
 
 
 def main() -> None:

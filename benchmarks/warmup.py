@@ -22,8 +22,8 @@ from heterformer import Network
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.models import Heterformer
 from heterformer.models.inference import plm_vectors
-from heterformer.models.minilm import backbone_path
-from heterformer.network.split import make_split
+from heterformer.models.plm.minilm import backbone_path
+from heterformer.network.split.split import make_split
 from heterformer.network.tokens import open_tokens
 from heterformer.training.options import WarmUpOptions
 from heterformer.training.warm_up import (

@@ -19,20 +19,20 @@ from heterformer.batches.pairs import evaluation_key
 from heterformer.datasets.synthetic import SyntheticOptions, write_synthetic
 from heterformer.datasets.synthetic_ceiling import planted_ceiling
 from heterformer.datasets.synthetic_words import AMBIGUOUS
+from heterformer.evaluation.open_run import OpenRun
+from heterformer.evaluation.options import EvaluateOptions
+from heterformer.evaluation.report import PAGE, sheets
+from heterformer.evaluation.run_report import report_on_run
+from heterformer.explain.explain import explain_runs
+from heterformer.explain.options import ExplainOptions
+from heterformer.explain.table import explanation_tables
 from heterformer.models.inference import center_vectors
-from heterformer.network.build import build_network
+from heterformer.network.build.build import build_network
 from heterformer.network.describe import describe
+from heterformer.network.describe_table import description
 from heterformer.network.spec import NetworkSpec
 from heterformer.network.store import Network
 from heterformer.progress import console
-from heterformer.report import network_tables
-from heterformer.report.evaluating import report_on_run
-from heterformer.report.evaluation_report import PAGE, sheets
-from heterformer.report.explain_table import explanation_tables
-from heterformer.tasks.evaluate import OpenRun
-from heterformer.tasks.evaluation_options import EvaluateOptions
-from heterformer.tasks.explain import explain_runs
-from heterformer.tasks.explain_options import ExplainOptions
 
 FOLDER = Path("demo")
 PAPERS, STEPS = 2000, 100
@@ -47,7 +47,7 @@ def main() -> None:
     console.rule("1. a network from tables")
     spec = write_synthetic(tables, SyntheticOptions(papers=PAPERS))
     network = build_network(NetworkSpec.load(spec), FOLDER / "academic.net", data=tables)
-    console.print(network_tables.description(describe(network)))
+    console.print(description(describe(network)))
     console.rule(f"2. two models, {STEPS} steps each")
     runs = train_both(network, FOLDER, STEPS)
     console.rule("3. link prediction: which paper does a paper cite?")

@@ -19,17 +19,17 @@ from two_models import show_link_prediction, train_both
 
 from heterformer.datasets.debian import DebianOptions, build_debian
 from heterformer.errors import InputError
+from heterformer.evaluation.classification import ClassificationOptions
+from heterformer.evaluation.evaluate import Classified, evaluate_run
+from heterformer.evaluation.label_tables import classification_table
+from heterformer.evaluation.open_run import OpenRun
+from heterformer.evaluation.options import EvaluateOptions
 from heterformer.network.describe import describe
+from heterformer.network.describe_table import description
 from heterformer.network.store import Network
 from heterformer.progress import console
-from heterformer.report import network_tables
-from heterformer.report.label_tables import classification_table
-from heterformer.report.names import short
-from heterformer.tasks.classification import ClassificationOptions
-from heterformer.tasks.evaluate import OpenRun
-from heterformer.tasks.evaluation import Classified, evaluate_run
-from heterformer.tasks.evaluation_options import EvaluateOptions
-from heterformer.tasks.search import Searcher
+from heterformer.search.searcher import Searcher
+from heterformer.tables import short
 
 FOLDER = Path("demo") / "debian"
 SECTIONS = ("graphics", "libs", "sound", "text", "video")  # a sixth of Debian: ten minutes instead of an hour
@@ -51,7 +51,7 @@ def main(lists: Path | None = None) -> None:
         FOLDER.mkdir()
         (Path(temporary) / "debian.net").rename(FOLDER / "debian.net")
     network = Network.open(FOLDER / "debian.net")
-    console.print(network_tables.description(describe(network)))
+    console.print(description(describe(network)))
     console.rule(f"2. two models, {STEPS} steps each")
     runs = train_both(network, FOLDER, STEPS)
     console.rule("3. link prediction: which package does a package need?")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from heterformer.evaluation.link_prediction_table import link_prediction_table
+from heterformer.evaluation.open_run import OpenRun, link_prediction_of, open_run
 from heterformer.network.store import Network
 from heterformer.progress import console
-from heterformer.report.link_prediction_table import link_prediction_table
-from heterformer.tasks.evaluate import OpenRun, link_prediction_of, open_run
 from heterformer.training.loop import train
 from heterformer.training.options import ModelOptions, TrainingOptions
 

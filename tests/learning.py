@@ -19,8 +19,8 @@ from transformers import AutoTokenizer, BertConfig, BertModel
 from heterformer.datasets.synthetic import SyntheticOptions, write_synthetic
 from heterformer.datasets.synthetic_words import VOCABULARY
 from heterformer.models import Heterformer
-from heterformer.network.build import build_network
-from heterformer.network.frames import temporary_folder
+from heterformer.network.build.build import build_network
+from heterformer.network.build.frames import temporary_folder
 from heterformer.network.spec import NetworkSpec
 from heterformer.network.store import Network
 from heterformer.network.tokens import PackedTokens, open_tokens
@@ -100,13 +100,13 @@ def tiny_model(seed: int = 0, **options: Any) -> Heterformer:
     return Heterformer.from_backbone(reader, network, **{"textless_dim": 8} | options)
 
 
-# --- Processes that a test can kill ----------------------------------------------------------------------
+# --- ProcessGroup that a test can kill ----------------------------------------------------------------------
 
 
 def start_process(log: Path, function: Callable[..., Any], *arguments: Any) -> BaseProcess:
     """Run ``function`` in a process of its own, on one thread, with its output in the file ``log``.
 
-    Processes are forked from one that has imported everything already and has no threads.
+    ProcessGroup are forked from one that has imported everything already and has no threads.
     """
     processes = multiprocessing.get_context("forkserver")
     processes.set_forkserver_preload(["heterformer.training.loop", "heterformer.embedding.embed"])

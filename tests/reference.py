@@ -19,7 +19,7 @@ from heterformer.network.schema import EdgeType
 
 
 def reference_vectors(model: Heterformer, batch: Batch) -> Tensor:
-    """(B, d): what ``model.encode(batch)`` must return."""
+    """(B, d): what ``model.encode_batch(batch)`` must return."""
     return torch.stack([_center_vector(model, batch, i) for i in range(len(batch.centers))])
 
 

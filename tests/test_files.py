@@ -12,7 +12,7 @@ import pytest
 from safetensors import SafetensorError
 
 from heterformer.errors import InputError
-from heterformer.files import alone, new_folder, readable, replace_file, replace_folder, write_text
+from heterformer.files import file_lock, new_folder, readable, replace_file, replace_folder, write_text
 from tests.networks import files
 
 
@@ -205,16 +205,16 @@ def taken(path: Path) -> bool:
 
 def test_nobody_else_works_on_it_meanwhile(tmp_path: Path) -> None:
     path = tmp_path / "new" / "out"
-    with alone(path):
+    with file_lock(path):
         assert taken(path)
         with (
             pytest.raises(InputError, match="out is being written"),
-            alone(path, busy="out is being written"),
+            file_lock(path, busy="out is being written"),
         ):
             raise AssertionError
         assert taken(path)
     assert files(tmp_path) == {"new"}
-    with pytest.raises(Killed), alone(path):
+    with pytest.raises(Killed), file_lock(path):
         raise Killed
     assert files(tmp_path) == {"new"}
 
@@ -223,11 +223,11 @@ def test_the_next_one_waits_and_says_so(tmp_path: Path, capsys: pytest.CaptureFi
     path, order = tmp_path / "out", []
 
     def second() -> None:
-        with alone(path, waiting="waiting for out"):
+        with file_lock(path, waiting="waiting for out"):
             order.append("second")
 
     threads = [threading.Thread(target=second) for _ in range(3)]
-    with alone(path):
+    with file_lock(path):
         for thread in threads:
             thread.start()
         while "".join(capsys.readouterr().err).count("waiting for out") < 1:
@@ -246,12 +246,12 @@ def test_a_lock_of_a_process_that_died_holds_nobody_up(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", code], stdin=-1, stdout=-1) as other:
         assert other.stdout is not None
         other.stdout.readline()
-        with pytest.raises(InputError), alone(tmp_path / "out", busy="busy"):
+        with pytest.raises(InputError), file_lock(tmp_path / "out", busy="busy"):
             raise AssertionError
         other.kill()
         other.wait()
     assert lock.exists()
-    with alone(tmp_path / "out", busy="busy"):
+    with file_lock(tmp_path / "out", busy="busy"):
         pass
     assert files(tmp_path) == set()
 
@@ -260,10 +260,10 @@ def test_a_lock_whose_folder_was_removed_meanwhile(tmp_path: Path) -> None:
     path, got = tmp_path / "folder" / "file", threading.Event()
 
     def wait() -> None:
-        with alone(path):
+        with file_lock(path):
             got.set()
 
-    with alone(path):
+    with file_lock(path):
         waiter = threading.Thread(target=wait)
         waiter.start()
         time.sleep(0.2)  # it waits by now, or the test proves nothing

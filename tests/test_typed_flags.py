@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from heterformer.cli import main
+from heterformer.cli.main import main
 from heterformer.typed_flags import as_typed
 from tests.failing import Failed
 

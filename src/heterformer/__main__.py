@@ -1,5 +1,5 @@
 """``python -m heterformer`` is the command line too, for torchrun and the like."""
 
-from heterformer.cli import main
+from heterformer.cli.main import main
 
 main()

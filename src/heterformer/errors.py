@@ -9,5 +9,5 @@ class InputError(Exception):
     """
 
 
-class ToldElsewhereError(InputError):
+class ReportedElsewhereError(InputError):
     """A mistake that another process of the same run tells the user; this one ends without a word."""

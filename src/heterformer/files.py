@@ -69,7 +69,7 @@ def reading(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def alone(path: Path, *, waiting: str = "", busy: str = "") -> Iterator[None]:
+def file_lock(path: Path, *, waiting: str = "", busy: str = "") -> Iterator[None]:
     """Work on ``path`` while no other process does: wait for it, or refuse with the sentence ``busy``.
 
     The lock is the process's: whatever ends it, the lock is gone. Its file beside ``path`` goes as well.

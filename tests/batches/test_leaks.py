@@ -18,9 +18,9 @@ from heterformer.batches.positives import fresh_positives
 from heterformer.batches.randomness import stream_key
 from heterformer.batches.sampling import sample_neighbors
 from heterformer.batches.visible import VisibleNetwork
-from heterformer.network.pairs import Pairs
 from heterformer.network.schema import Relation
-from heterformer.network.split import Split, SplitOptions, make_split
+from heterformer.network.split.pairs import Pairs
+from heterformer.network.split.split import Split, SplitOptions, make_split
 from tests.batches.decoding import Center, Decoder, Node, decoder
 from tests.networks import Facts, few, networks, pairs_of, split_of
 

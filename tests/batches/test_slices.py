@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heterformer.batches.pairs import TrainingBatches, evaluation_key
-from heterformer.batches.slices import pair_slice, share_of, slices
+from heterformer.batches.slices import pair_slice, slices
 from heterformer.network.schema import Relation
-from heterformer.network.split import SplitOptions
+from heterformer.network.split.split import SplitOptions
 from tests.batches.decoding import Decoder, decoder, same
 from tests.networks import Facts, few, networks, split_of
 
@@ -48,13 +48,6 @@ def test_slices_are_all_pairs_in_their_order() -> None:
         ends = [n for m in met for n in m[: len(m) // 2]] + [n for m in met for n in m[len(m) // 2 :]]
         assert ends == [c.node for c in read.centers(batch)]
         assert slices(batch) == slices(batch, 7) == [batch]
-
-
-@pytest.mark.parametrize(("count", "among"), [(10, 1), (10, 2), (7, 3), (2, 3), (0, 2), (64, 8)])
-def test_shares_are_even_and_are_all_there_is(count: int, among: int) -> None:
-    parts = [list(range(count))[share_of(count, number, among)] for number in range(among)]
-    assert [thing for part in parts for thing in part] == list(range(count))
-    assert max(map(len, parts)) - min(map(len, parts)) <= 1
 
 
 @pytest.mark.parametrize("processes", [2, 3])

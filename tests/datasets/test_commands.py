@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from heterformer.cli import main
+from heterformer.cli.main import main
 from heterformer.datasets.registry import DATASETS
 from heterformer.network.store import Network
 from tests.datasets.authors import LAYOUT, write_parts
@@ -86,7 +86,7 @@ def test_an_existing_output_is_refused_before_anything_is_read(
 
 STOPPED_WHILE_READING = """
 import signal, sys
-from heterformer.cli import main
+from heterformer.cli.main import main
 from heterformer.datasets.raw_build import RawTables
 
 write = RawTables.write

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 from heterformer import Network
-from heterformer.cli import main
+from heterformer.cli.main import main
 from tests.learning import tiny_reader
 from tests.networks import edges_of
 

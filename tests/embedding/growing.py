@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from heterformer.models.registry import MODELS, ModelName
-from heterformer.network.frames import temporary_folder
+from heterformer.network.build.frames import temporary_folder
 from heterformer.network.store import Network
 from heterformer.training.loop import train
 from heterformer.training.options import WarmUpOptions

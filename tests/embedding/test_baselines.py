@@ -36,7 +36,7 @@ def test_vectors_are_the_models_own(name: ModelName) -> None:
         "paper", np.arange(40), np.uint64(0)
     )
     with evaluating(work.trained):
-        expected = work.trained.encode(batch)
+        expected = work.trained.encode_batch(batch)
     np.testing.assert_allclose(found["paper"][:40], expected.numpy(), rtol=1e-4, atol=1e-5)
 
 

@@ -16,22 +16,23 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file
 from transformers import AutoTokenizer
 
-from heterformer import cli
 from heterformer.batches.batcher import Batcher
 from heterformer.batches.stable import StableSample
 from heterformer.batches.visible import VisibleNetwork
+from heterformer.cli import main as cli
 from heterformer.embedding import embed as embed_module
-from heterformer.embedding import row_file, two_passes
+from heterformer.embedding import two_passes
 from heterformer.embedding.embed import embed, embed_run, embed_to
 from heterformer.embedding.options import EmbedOptions
 from heterformer.embedding.two_passes import Embedding
 from heterformer.embedding.vectors import Vectors
 from heterformer.errors import InputError
-from heterformer.files import alone
+from heterformer.files import file_lock
 from heterformer.models import Heterformer, inference
-from heterformer.network.frames import temporary_folder
+from heterformer.network.build.frames import temporary_folder
 from heterformer.network.store import Network
 from heterformer.network.tokens import open_tokens
+from heterformer.states import row_file
 from heterformer.training.loop import train
 from heterformer.training.run import Run
 from tests.learning import WORDS, tiny_model, tiny_network, tiny_options, tiny_reader
@@ -241,7 +242,7 @@ def test_a_name_in_capitals_and_a_version_in_a_name(run: Run, tmp_path: Path) ->
 
 def test_no_two_processes_write_one_output(run: Run, tmp_path: Path) -> None:
     out = tmp_path / "out.parquet"
-    with alone(out), pytest.raises(InputError) as caught:
+    with file_lock(out), pytest.raises(InputError) as caught:
         embed_run(run.path, out)
     assert str(caught.value) == f"{out}: another process is writing it; wait until it is done."
     assert list(tmp_path.iterdir()) == []

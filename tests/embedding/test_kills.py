@@ -18,9 +18,9 @@ from typing import Any
 
 import pytest
 
-from heterformer.embedding import row_file
 from heterformer.embedding.embed import embed_run
 from heterformer.network.store import Network
+from heterformer.states import row_file
 from heterformer.training.run import Run
 from tests.embedding.growing import first_run, first_state
 from tests.learning import start_process

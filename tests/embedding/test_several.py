@@ -12,15 +12,16 @@ import numpy as np
 import polars as pl
 import pytest
 
-from heterformer.cli import main
-from heterformer.embedding import row_file, two_passes, vectors
+from heterformer.cli.main import main
+from heterformer.distributed import ProcessGroup
+from heterformer.embedding import two_passes, vectors
 from heterformer.embedding.embed import embed_run
 from heterformer.embedding.options import EmbedOptions
-from heterformer.embedding.states import TextStates
 from heterformer.embedding.vectors import Vectors
 from heterformer.errors import InputError
+from heterformer.states import row_file
+from heterformer.states.text_states import TextStates
 from heterformer.training.loop import train
-from heterformer.training.processes import Processes
 from heterformer.training.run import Run
 from tests.embedding.growing import first_run, first_state
 from tests.learning import start_process, tiny_network, tiny_options, tiny_reader, wait_for_lines
@@ -49,7 +50,7 @@ def in_small_parts(path: Path, out: Path, options: EmbedOptions, told: Path | No
 
     if told is not None:
         row_file.RowFile.write = telling  # type: ignore[method-assign]
-    embed_run(path, out, options, processes=Processes.joined())
+    embed_run(path, out, options, processes=ProcessGroup.from_environment())
 
 
 @pytest.fixture(scope="module")
@@ -220,7 +221,7 @@ def test_nodes_that_were_folded_in_before_serve_several_processes(tmp_path: Path
 
 
 def embedded_later(path: Path, out: Path, network: Path, old: Path) -> None:
-    embed_run(path, out, network=network, since=old, processes=Processes.joined())
+    embed_run(path, out, network=network, since=old, processes=ProcessGroup.from_environment())
 
 
 def embedded_since(path: Path, out: Path, old: Path, computed: Path) -> None:
@@ -233,4 +234,4 @@ def embedded_since(path: Path, out: Path, old: Path, computed: Path) -> None:
         return whole(model, batcher, node_type, rows, *more)
 
     two_passes.center_vectors = counted
-    embed_run(path, out, EmbedOptions(h0=True), since=old, processes=Processes.joined())
+    embed_run(path, out, EmbedOptions(h0=True), since=old, processes=ProcessGroup.from_environment())

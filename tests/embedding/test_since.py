@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from heterformer import cli
+from heterformer.cli import main as cli
 from heterformer.embedding import two_passes, unseen
 from heterformer.embedding.embed import embed, embed_run
 from heterformer.embedding.folding import FoldedIn, folded_rows

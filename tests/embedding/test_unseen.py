@@ -18,10 +18,10 @@ from heterformer.embedding.unseen import (
     for_network,
 )
 from heterformer.errors import InputError
-from heterformer.network.split import SplitOptions
+from heterformer.evaluation.open_run import open_run
+from heterformer.network.split.split import SplitOptions
 from heterformer.network.store import Network
 from heterformer.network.tokens import open_tokens
-from heterformer.tasks.evaluate import open_run
 from heterformer.training.known_nodes import KnownNodes
 from heterformer.training.loop import train
 from heterformer.training.run import Run

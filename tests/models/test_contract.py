@@ -16,12 +16,12 @@ from transformers import AutoModel
 from heterformer.batches.batch import Batch, Neighbors, Texts
 from heterformer.batches.batcher import Batcher
 from heterformer.batches.visible import VisibleNetwork
-from heterformer.embedding.states import stored_states
 from heterformer.errors import InputError
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.inference import center_vectors
 from heterformer.models.registry import MODELS, load_model
 from heterformer.network.schema import EdgeType
+from heterformer.states.text_states import stored_states
 from tests.learning import tiny_network, tiny_reader, tiny_tokens
 from tests.models.random_batches import VOCABULARY, new_model, random_batch, save_backbone, schema
 
@@ -77,14 +77,14 @@ class TestModelContract:
         model, batch = make(), full_batch()
         assert model.text_states(batch.texts).shape == (9, STATES.get(name, 1), 32)
         assert model.text_states(batch.texts.first(0)).shape == (0, STATES.get(name, 1), 32)
-        vectors = model.encode(batch)
+        vectors = model.encode_batch(batch)
         assert vectors.shape == (12, 32)
         assert vectors.isfinite().all()
         assert len(vectors.unique(dim=0)) >= len(batch.centers.unique())
 
     def test_gradients_reach_every_parameter(self, make: Make) -> None:
         model = make()
-        vectors = model.encode(full_batch())
+        vectors = model.encode_batch(full_batch())
         (vectors * torch.randn(vectors.shape, generator=torch.Generator().manual_seed(0))).sum().backward()
         for parameter_name, parameter in model.named_parameters():
             if parameter_name.endswith("attention.self.key.bias"):
@@ -102,7 +102,7 @@ class TestModelContract:
             assert (into.flatten(1).abs().amax(1) > 0).any()
             assert any(p is not None for p in gradients_of(model, states.sum()))
         for found, expected in zip(
-            gradients_of(model, (model.encode(batch) * weights).sum()),
+            gradients_of(model, (model.encode_batch(batch) * weights).sum()),
             gradients_of(model, (model(batch, states_of(model, batch)) * weights).sum()),
             strict=True,
         ):
@@ -110,7 +110,7 @@ class TestModelContract:
 
     def test_two_passes_equal_one(self, make: Make) -> None:
         model, batch = make().double(), full_batch()
-        assert_close(model(batch, states_of(model, batch)), model.encode(batch))
+        assert_close(model(batch, states_of(model, batch)), model.encode_batch(batch))
 
     def test_the_order_of_centres_does_not_matter(self, make: Make) -> None:
         model, batch = make().double(), full_batch()
@@ -122,11 +122,11 @@ class TestModelContract:
             return Neighbors(center, edges.node[index])
 
         shuffled = replace(mapped(batch, moved), centers=batch.centers[order])
-        assert_close(model.encode(shuffled), model.encode(batch)[order])
+        assert_close(model.encode_batch(shuffled), model.encode_batch(batch)[order])
 
     def test_company_does_not_matter(self, make: Make) -> None:
         model, batch = make().double(), full_batch()
-        states, together = states_of(model, batch), model.encode(batch)
+        states, together = states_of(model, batch), model.encode_batch(batch)
         for i, vector in enumerate(together):
 
             def own(_: EdgeType, edges: Neighbors, i: int = i) -> Neighbors:
@@ -148,7 +148,7 @@ class TestModelContract:
         turned = mapped(batch, backwards)
         assert any((turned.neighbors[r].node != edges.node).any() for r, edges in batch.neighbors.items())
         turned = replace(turned, neighbors=dict(reversed(turned.neighbors.items())))
-        assert_close(model.encode(turned), model.encode(batch))
+        assert_close(model.encode_batch(turned), model.encode_batch(batch))
 
     def test_padding_does_not_matter(self, make: Make) -> None:
         """Longer texts, more neighbours and further textless nodes widen rectangles, and nothing else."""
@@ -166,7 +166,7 @@ class TestModelContract:
             centers=torch.cat([batch.centers, torch.tensor([9])]),
             textless={t: torch.cat([rows, torch.tensor([1])]) for t, rows in batch.textless.items()},
         )
-        assert_close(model.encode(wider)[:12], model.encode(batch))
+        assert_close(model.encode_batch(wider)[:12], model.encode_batch(batch))
 
     def test_the_order_of_texts_does_not_matter(self, make: Make) -> None:
         model, texts = make().double(), full_batch().texts
@@ -178,14 +178,14 @@ class TestModelContract:
         others = mapped(
             batch, lambda r, n: Neighbors(n.center, (n.node + 1) % (2 if r.neighbor == "venue" else 5))
         )
-        changed = not torch.allclose(model.encode(others), model.encode(batch), atol=1e-4)
+        changed = not torch.allclose(model.encode_batch(others), model.encode_batch(batch), atol=1e-4)
         assert changed is (name != "bert")
 
     def test_homogeneous_models_ignore_textless_nodes(self, make: Make, name: str) -> None:
         model, batch = make(), full_batch()
         text_rich = {r: n for r, n in batch.neighbors.items() if r.neighbor in schema().text_rich}
-        without = model.encode(replace(batch, neighbors=text_rich, textless={}))
-        assert torch.equal(without, model.encode(batch)) is (name in HOMOGENEOUS)
+        without = model.encode_batch(replace(batch, neighbors=text_rich, textless={}))
+        assert torch.equal(without, model.encode_batch(batch)) is (name in HOMOGENEOUS)
         tables = [p for p in model.parameters() if p.shape[0] == schema().counts["author"]]
         assert len(tables) == (name not in HOMOGENEOUS)
 
@@ -193,8 +193,8 @@ class TestModelContract:
         model, batch = make().double(), full_batch()
         cites, cited_by, *_ = schema().edge_types
         swapped = {cites: batch.neighbors[cited_by], cited_by: batch.neighbors[cites]}
-        found = model.encode(replace(batch, neighbors=batch.neighbors | swapped))
-        assert torch.allclose(found, model.encode(batch), atol=1e-9) is (name in HOMOGENEOUS)
+        found = model.encode_batch(replace(batch, neighbors=batch.neighbors | swapped))
+        assert torch.allclose(found, model.encode_batch(batch), atol=1e-9) is (name in HOMOGENEOUS)
 
     def test_vectors_of_textless_nodes(self, make: Make, name: str) -> None:
         model, rows = make(), torch.tensor([3, 0, 3])
@@ -210,7 +210,7 @@ class TestModelContract:
 
     def test_textless_tables_train_sparsely(self, make: Make, name: str) -> None:
         model, batch = make(), full_batch()
-        model.encode(batch).sum().backward()
+        model.encode_batch(batch).sum().backward()
         tables = model.parameter_groups()["textless"]
         assert len(tables) == (1 if name == "mean_sage" else 2 * (name not in HOMOGENEOUS))
         assert all(table.grad is not None and table.grad.is_sparse for table in tables)
@@ -221,13 +221,13 @@ class TestModelContract:
     def test_a_centre_without_neighbours(self, make: Make) -> None:
         model, batch = make().double(), full_batch()
         alone = replace(batch, neighbors={}, textless={}, neighbor_texts=0)
-        assert_close(model.encode(alone)[-1], model.encode(batch)[-1])
+        assert_close(model.encode_batch(alone)[-1], model.encode_batch(batch)[-1])
 
     def test_one_text_alone(self, make: Make) -> None:
         """A search query: a text of no known node."""
         tokens = torch.randint(2, VOCABULARY, (4,), generator=torch.Generator().manual_seed(0))
         batch = Batch(Texts(tokens, torch.tensor([0, 4])), 0, torch.tensor([0]), {}, {})
-        vector = make().encode(batch)
+        vector = make().encode_batch(batch)
         assert vector.shape == (1, 32)
         assert vector.abs().max() > 0
 
@@ -240,23 +240,23 @@ class TestModelContract:
             assert loaded.schema == schema()
             for option in model.config.option_names():
                 assert getattr(loaded.config, option) == getattr(model.config, option)
-            assert torch.equal(loaded.encode(batch), model.encode(batch))
+            assert torch.equal(loaded.encode_batch(batch), model.encode_batch(batch))
             for key, value in model.state_dict().items():
                 assert torch.equal(loaded.state_dict()[key], value), key
 
     def test_normalised_vectors_and_scores(self, make: Make) -> None:
         model, batch = make(normalize=True, temperature=0.5), full_batch()
-        vectors = model.encode(batch)
+        vectors = model.encode_batch(batch)
         torch.testing.assert_close(vectors.norm(dim=1), torch.ones(12))
-        plain = make().encode(batch)
+        plain = make().encode_batch(batch)
         torch.testing.assert_close(vectors, torch.nn.functional.normalize(plain, dim=1))
         torch.testing.assert_close(model.scores(vectors, vectors), 2 * vectors @ vectors.T)
 
     def test_runs_under_autocast(self, make: Make) -> None:
         model, batch = make(), full_batch()
         with torch.autocast("cpu", dtype=torch.bfloat16):
-            vectors = model.encode(batch)
-        torch.testing.assert_close(vectors.float(), model.encode(batch), atol=0.2, rtol=0.1)
+            vectors = model.encode_batch(batch)
+        torch.testing.assert_close(vectors.float(), model.encode_batch(batch), atol=0.2, rtol=0.1)
         vectors.float().sum().backward()
 
     def test_parameter_groups_hold_every_parameter_once(self, make: Make, name: str) -> None:
@@ -280,7 +280,7 @@ class TestModelContract:
         batcher, rows = Batcher(VisibleNetwork.whole(tiny_network()), tiny_tokens()), np.arange(30)
         key = np.uint64(3)
         with torch.no_grad():
-            expected = model.encode(batcher.nodes("paper", rows, key))
+            expected = model.encode_batch(batcher.nodes("paper", rows, key))
         with stored_states(model, tiny_tokens()) as states:
             found = center_vectors(model, batcher, "paper", rows, key, states)
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)

@@ -60,7 +60,7 @@ def gradients(model: Heterformer, vectors: Tensor) -> dict[str, Tensor]:
 
 
 def assert_equals_reference(model: Heterformer, batch: Batch) -> None:
-    vectors, expected = model.encode(batch), reference_vectors(model, batch)
+    vectors, expected = model.encode_batch(batch), reference_vectors(model, batch)
     torch.testing.assert_close(vectors, expected, atol=1e-5, rtol=0)
     expected_gradients = gradients(model, expected)
     for name, gradient in gradients(model, vectors).items():
@@ -136,7 +136,7 @@ def test_comparison_notices_a_broken_model(
         monkeypatch.setattr(aggregation, "forward", lambda center, *rest: forward(projection(center), *rest))
     else:
         monkeypatch.setattr(model, "aggregate", lambda kind, number, center, neighborhoods: center)
-    assert not torch.allclose(model.encode(batch), expected, atol=1e-5)
+    assert not torch.allclose(model.encode_batch(batch), expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta", "electra"])
@@ -149,7 +149,7 @@ def test_without_virtual_tokens_is_the_plain_plm(
     batch = random_batch(6)
     assert model.text_states(batch.texts).shape == (9, 0, 32)
     texts = batch.texts.select(batch.centers)
-    for u, vector in enumerate(model.encode(batch)):
+    for u, vector in enumerate(model.encode_batch(batch)):
         tokens = texts.tokens[texts.offsets[u] : texts.offsets[u + 1]]
         states = plm(input_ids=tokens[None]).last_hidden_state[0]
         expected = states[0] if readout == "cls" else states.mean(0)
@@ -164,7 +164,7 @@ def test_without_virtual_tokens_is_minilm() -> None:
     tokens = torch.randint(1000, 30000, (12,), generator=torch.Generator().manual_seed(0))
     batch = Batch(Texts(tokens, torch.tensor([0, 12])), 0, torch.tensor([0]), {}, {})
     expected = plm(input_ids=tokens[None]).last_hidden_state[:, 0]
-    torch.testing.assert_close(model.encode(batch), expected, atol=1e-6, rtol=1e-6)
+    torch.testing.assert_close(model.encode_batch(batch), expected, atol=1e-6, rtol=1e-6)
 
 
 def test_identity_start_is_an_attention_weighted_mean(backbones: dict[str, str]) -> None:
@@ -186,17 +186,17 @@ def test_save_and_load_give_equal_bits(
     loaded = Heterformer.from_pretrained(tmp_path)
     assert {f.suffix for f in tmp_path.iterdir()} == {".json", ".safetensors"}
     assert loaded.schema == schema()
-    assert torch.equal(loaded.encode(batch), model.encode(batch))
+    assert torch.equal(loaded.encode_batch(batch), model.encode_batch(batch))
     rows = torch.tensor([3, 0, 3])
     assert torch.equal(loaded.textless_vectors("author", rows), model.textless_vectors("author", rows))
 
 
 def test_sparse_token_gradients_are_the_dense_ones(backbones: dict[str, str]) -> None:
     model, batch = new_model(backbones["bert"]), random_batch(1)
-    dense = gradients(model, model.encode(batch))
+    dense = gradients(model, model.encode_batch(batch))
     embeddings = model.get_input_embeddings()
     embeddings.sparse = True
-    sparse = gradients(model, model.encode(batch))
+    sparse = gradients(model, model.encode_batch(batch))
     assert embeddings.weight.grad.is_sparse
     for name, gradient in dense.items():
         torch.testing.assert_close(sparse[name], gradient, atol=1e-5, rtol=1e-5)
@@ -204,9 +204,9 @@ def test_sparse_token_gradients_are_the_dense_ones(backbones: dict[str, str]) ->
 
 def test_dropout_is_on_in_training_only(backbones: dict[str, str]) -> None:
     model, batch = new_model(backbones["bert"]), random_batch(2)
-    assert torch.equal(model.encode(batch), model.encode(batch))
+    assert torch.equal(model.encode_batch(batch), model.encode_batch(batch))
     model.train()
-    once, again = model.encode(batch), model.encode(batch)
+    once, again = model.encode_batch(batch), model.encode_batch(batch)
     assert not torch.allclose(once, again, atol=1e-3)
     once.sum().backward()
 
@@ -235,4 +235,4 @@ def test_one_text_alone(backbones: dict[str, str]) -> None:
     model = new_model(backbones["bert"])
     texts = Texts(torch.randint(2, VOCABULARY, (4,)), torch.tensor([0, 4]))
     batch = Batch(texts, 0, torch.tensor([0]), {}, {})
-    torch.testing.assert_close(model.encode(batch), reference_vectors(model, batch), atol=1e-5, rtol=0)
+    torch.testing.assert_close(model.encode_batch(batch), reference_vectors(model, batch), atol=1e-5, rtol=0)

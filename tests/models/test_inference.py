@@ -15,7 +15,7 @@ from heterformer.batches.batcher import Batcher
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.models import Heterformer, inference
 from heterformer.models.inference import center_vectors, each_text, evaluating, plm_vectors
-from heterformer.network.frames import temporary_folder
+from heterformer.network.build.frames import temporary_folder
 from heterformer.network.store import Network
 from heterformer.network.tokens import open_tokens
 from tests.learning import tiny_model, tiny_network, tiny_reader, tiny_tokens
@@ -62,7 +62,7 @@ def test_equals_the_model_whatever_the_sizes(
         for node_type in network.schema.text_rich:
             rows = np.random.default_rng(0).permutation(network.schema.counts[node_type])
             with torch.no_grad():
-                expected = model.encode(batcher.nodes(node_type, rows, KEY))
+                expected = model.encode_batch(batcher.nodes(node_type, rows, KEY))
             live = center_vectors(model, batcher, node_type, rows, KEY)
             from_stored = center_vectors(model, batcher, node_type, rows, KEY, stored)
             torch.testing.assert_close(live, expected, rtol=1e-4, atol=1e-5)

@@ -43,7 +43,9 @@ def test_classes_and_their_types(name: str) -> None:
 
 
 def test_looking_at_the_names_imports_nothing_heavy() -> None:
-    code = "import sys, heterformer.cli; print([m for m in ('torch', 'transformers') if m in sys.modules])"
+    code = (
+        "import sys, heterformer.cli.main; print([m for m in ('torch', 'transformers') if m in sys.modules])"
+    )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
 
@@ -67,10 +69,12 @@ def test_a_folder_says_what_it_holds(tmp_path: Path) -> None:
     model.save_pretrained(tmp_path / "model")
     assert model_name(tmp_path / "model") == "bert_gat"
     batch = random_batch(0)
-    assert torch.equal(heterformer.load_model(tmp_path / "model").encode(batch), model.encode(batch))
+    assert torch.equal(
+        heterformer.load_model(tmp_path / "model").encode_batch(batch), model.encode_batch(batch)
+    )
     untrained = untrained_model(tmp_path / "model")
     assert type(untrained) is type(model)
-    assert not torch.allclose(untrained.encode(batch), model.encode(batch))
+    assert not torch.allclose(untrained.encode_batch(batch), model.encode_batch(batch))
 
 
 @pytest.mark.parametrize("content", [None, "{", "[]", "{}"])

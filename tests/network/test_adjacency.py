@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heterformer.network.adjacency import Adjacency, bisect_rows, ranges
+from heterformer.network.adjacency import Adjacency
 from tests.networks import few
 
 CENTERS, NODES, EDGE_TYPES = 5, 6, 3
@@ -54,24 +54,6 @@ def test_between_finds_all_edges_that_join_two_nodes(edges: set[tuple[int, int, 
 def test_joined_asks_for_some_edge_types(edges: set[tuple[int, int, int]], asked: set[int]) -> None:
     joined = built(edges).joined(EVERY[:, 0], EVERY[:, 1], sorted(asked))
     assert joined.tolist() == [any((c, n, t) in edges for t in asked) for c, n in EVERY.tolist()]
-
-
-@few
-@given(st.lists(st.lists(st.integers(0, 9)), min_size=1), st.data())
-def test_bisect_rows_is_bisection_in_each_row(rows: list[list[int]], data: st.DataObject) -> None:
-    values = np.array([v for row in rows for v in sorted(row)], dtype=np.int64)
-    ends = np.cumsum([len(row) for row in rows])
-    starts = ends - [len(row) for row in rows]
-    wanted = np.array([data.draw(st.integers(-1, 10)) for _ in rows])
-    expected = [s + np.searchsorted(values[s:e], w) for s, e, w in zip(starts, ends, wanted, strict=True)]
-    assert bisect_rows(values, starts, ends, wanted).tolist() == expected
-
-
-@few
-@given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 5))))
-def test_ranges_are_laid_end_to_end(spans: list[tuple[int, int]]) -> None:
-    start, length = np.array(spans, dtype=np.int64).reshape(-1, 2).T
-    assert ranges(start, start + length).tolist() == [p for s, n in spans for p in range(s, s + n)]
 
 
 def test_what_is_saved_is_opened_memory_mapped(tmp_path: Path) -> None:

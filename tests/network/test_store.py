@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from heterformer.errors import InputError
-from heterformer.network.report import Finding
+from heterformer.network.build.report import Finding
 from heterformer.network.store import Network
 from tests.networks import Tables
 

@@ -14,12 +14,12 @@ import torch.distributed as dist
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from heterformer import cli
+from heterformer.cli import main as cli
+from heterformer.distributed import ProcessGroup
 from heterformer.network.store import Network
 from heterformer.training.loop import Trainer, train
 from heterformer.training.optimizers import Optimizers
 from heterformer.training.options import TrainingOptions
-from heterformer.training.processes import Processes
 from heterformer.training.run import Run
 from tests.learning import start_process
 
@@ -93,9 +93,9 @@ def step_of(
     """The loss and the gradients that the optimisers are given in one step of the first epoch."""
     half = torch.autocast("cpu", torch.bfloat16, options.precision == "bf16")
     options = replace(options, precision="no")  # which Accelerate settles once per process
-    processes, run, opened = Processes.joined(options.device), Run(path), Network.open(network)
-    with processes.one_by_one():
-        if processes.first:
+    processes, run, opened = ProcessGroup.from_environment(options.device), Run(path), Network.open(network)
+    with processes.main_process_first():
+        if processes.is_main:
             run.start(opened, options)
     trainer = Trainer(opened, run, options, processes)
     trainer.accelerator.autocast = lambda: half  # type: ignore[method-assign, assignment]
@@ -112,7 +112,7 @@ def step_of(
         part = trainer._step(trainer.batches.batch(0, step))
     finally:
         Optimizers.step = optimizers_step  # type: ignore[method-assign]
-    (found["loss"],) = torch.tensor(processes.summed(part)).unbind()
+    (found["loss"],) = torch.tensor(processes.all_reduce(part)).unbind()
     return found
 
 

@@ -22,11 +22,11 @@ from heterformer.batches.pairs import TrainingBatches
 from heterformer.batches.randomness import stream_key
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.errors import InputError
+from heterformer.evaluation.open_run import open_run
 from heterformer.models import Heterformer
 from heterformer.models.inference import each_text, evaluating, neighbor_numbers
-from heterformer.models.spool import StateSpool
-from heterformer.network.split import Split
-from heterformer.tasks.evaluate import open_run
+from heterformer.network.split.split import Split
+from heterformer.states.spool import StateSpool
 from heterformer.training import cached_states
 from heterformer.training.cached_states import CachedStates
 from heterformer.training.loop import DROPOUT, Trainer

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from heterformer.cli import main
+from heterformer.cli.main import main
 from heterformer.models import Heterformer
-from heterformer.report.sheet import four_digits
+from heterformer.tables import four_digits
 from heterformer.training.run import Run
 from tests.failing import Failed
 from tests.learning import WORDS, save_reader, tiny_network, tiny_reader

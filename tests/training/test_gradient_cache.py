@@ -60,7 +60,7 @@ def in_one_graph(trainer: Trainer, batch: Batch) -> tuple[float, dict[str, Tenso
         for part in slices(batch, MICRO):
             place = [part.first_pair] if part.first_pair else []
             torch.manual_seed(int(stream_key(DROPOUT, 0, 0, *place) >> np.uint64(1)))
-            parts.append(model.encode(part).chunk(2))
+            parts.append(model.encode_batch(part).chunk(2))
         queries, keys = (torch.cat([part[side] for part in parts]) for side in (0, 1))
         loss = link_prediction_loss(model.scores(queries, keys), batch.false_negatives)
     loss.backward()  # type: ignore[no-untyped-call]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from heterformer.batches.visible import VisibleNetwork
-from heterformer.network.split import SplitOptions, make_split
+from heterformer.network.split.split import SplitOptions, make_split
 from heterformer.network.tokens import PackedTokens
 from heterformer.training import known_nodes
 from heterformer.training.known_nodes import KnownNodes

@@ -23,14 +23,14 @@ from sklearn.neighbors import KNeighborsClassifier
 from heterformer.batches.batcher import Batcher
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.datasets.synthetic_ceiling import planted_ceiling
-from heterformer.network.build import build_network
+from heterformer.evaluation.classification import ClassificationOptions
+from heterformer.evaluation.evaluate import evaluate_run
+from heterformer.evaluation.open_run import OpenRun, link_prediction_of, open_run
+from heterformer.evaluation.options import EvaluateOptions
+from heterformer.network.build.build import build_network
 from heterformer.network.spec import NetworkSpec
-from heterformer.network.split import SplitOptions
+from heterformer.network.split.split import SplitOptions
 from heterformer.network.store import Network
-from heterformer.tasks.classification import ClassificationOptions
-from heterformer.tasks.evaluate import OpenRun, link_prediction_of, open_run
-from heterformer.tasks.evaluation import evaluate_run
-from heterformer.tasks.evaluation_options import EvaluateOptions
 from heterformer.training.loop import train
 from heterformer.training.options import ModelOptions, TrainingOptions, WarmUpOptions
 from tests.learning import sharp_reader, synthetic_network

@@ -16,15 +16,15 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from heterformer import cli
 from heterformer.batches.batcher import Batcher
 from heterformer.batches.pairs import evaluation_key
 from heterformer.batches.visible import VisibleNetwork
+from heterformer.cli import main as cli
 from heterformer.errors import InputError
+from heterformer.evaluation.open_run import open_run
 from heterformer.models import Heterformer
 from heterformer.models.inference import center_vectors
-from heterformer.network.split import SplitOptions, make_split
-from heterformer.tasks.evaluate import open_run
+from heterformer.network.split.split import SplitOptions, make_split
 from heterformer.training import loop
 from heterformer.training.optimizers import Optimizers
 from heterformer.training.run import Run

@@ -32,7 +32,7 @@ class Training:
         self.optimizers = Optimizers(self.model, TrainingOptions(**RATES | options))
 
     def step(self, seed: int) -> None:
-        vectors = self.model.encode(random_batch(seed))
+        vectors = self.model.encode_batch(random_batch(seed))
         queries, keys = vectors.chunk(2)
         link_prediction_loss(self.model.scores(queries, keys)).backward()
         self.optimizers.step()

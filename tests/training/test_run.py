@@ -118,7 +118,7 @@ class Training:
         self.optimizers = Optimizers(self.model, TrainingOptions(learning_rate=1e-2))
 
     def step(self) -> None:
-        self.model.encode(random_batch(0)).square().sum().backward()
+        self.model.encode_batch(random_batch(0)).square().sum().backward()
         self.optimizers.step()
         self.optimizers.zero_grad()
 

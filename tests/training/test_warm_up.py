@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from heterformer.batches.visible import VisibleNetwork
-from heterformer.models import Heterformer, backbone
+from heterformer.models import Heterformer
 from heterformer.models.inference import plm_vectors
-from heterformer.network.split import Split, SplitOptions, make_split
+from heterformer.models.plm import backbone
+from heterformer.network.split.split import Split, SplitOptions, make_split
 from heterformer.training import warm_up as warming
 from heterformer.training.options import WarmUpOptions
 from heterformer.training.warm_up import TextEdges, WarmUpResult, text_edges, warm_up, warm_up_loss

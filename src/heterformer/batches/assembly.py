@@ -9,8 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from heterformer.arrays import Ints
 from heterformer.batches.batch import Batch, Neighbors, Texts
-from heterformer.batches.sampling import Ints
 from heterformer.network.schema import EdgeType, NodeType, Schema
 from heterformer.network.tokens import PackedTokens
 

@@ -9,15 +9,16 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from heterformer.arrays import Ints
 from heterformer.batches.assembly import SampledEdges, assemble
 from heterformer.batches.batch import Batch
 from heterformer.batches.randomness import stream_key
-from heterformer.batches.sampling import Ints, sample_neighbors
+from heterformer.batches.sampling import sample_neighbors
 from heterformer.batches.stable import StableSample
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.errors import InputError
-from heterformer.network.pairs import Pairs
 from heterformer.network.schema import NodeType
+from heterformer.network.split.pairs import Pairs
 from heterformer.network.tokens import PackedTokens
 
 ENTRIES = 1 << 18  # of masks that are made at once: calls cost more than work, but large masks need memory

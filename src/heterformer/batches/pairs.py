@@ -11,7 +11,7 @@ from heterformer.batches.batch import Batch
 from heterformer.batches.batcher import Batcher
 from heterformer.batches.positives import fresh_positives
 from heterformer.batches.randomness import stream_key
-from heterformer.network.pairs import Pairs
+from heterformer.network.split.pairs import Pairs
 
 BLOCK, CENTERS = 32, 2048  # at most so many steps are made at once, and of so many nodes
 TRAINING, EVALUATION, POSITIVES = 1, 2, 4  # purposes, 3 being dropout: their streams have nothing in common

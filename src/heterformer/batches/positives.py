@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from heterformer.arrays import ranges
 from heterformer.batches.randomness import uniform
 from heterformer.batches.visible import VisibleNetwork
-from heterformer.network.adjacency import ranges
-from heterformer.network.pairs import Pairs
+from heterformer.network.split.pairs import Pairs
 
 
 def fresh_positives(visible: VisibleNetwork, pairs: Pairs, key: np.uint64) -> Pairs:

@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from heterformer.arrays import Ints
 from heterformer.batches.randomness import Keys, uniform
 from heterformer.batches.visible import VisibleAdjacency
-
-Ints = NDArray[np.int64]
 
 
 class Sample(NamedTuple):

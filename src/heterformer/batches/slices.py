@@ -10,11 +10,6 @@ from torch import Tensor
 from heterformer.batches.batch import Batch, Neighbors
 
 
-def share_of(count: int, number: int, among: int) -> slice:
-    """What falls to one of several when ``count`` things are divided evenly, in their order."""
-    return slice(count * number // among, count * (number + 1) // among)
-
-
 def slices(batch: Batch, most: int | None = None) -> list[Batch]:
     """A batch of pairs cut into batches of at most ``most`` pairs each; none if it has no pairs."""
     pairs = len(batch.centers) // 2

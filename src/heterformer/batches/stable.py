@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from heterformer.arrays import Ints, ranges
 from heterformer.batches.randomness import stream_key
-from heterformer.batches.sampling import Ints, Sample
+from heterformer.batches.sampling import Sample
 from heterformer.batches.visible import VisibleNetwork
-from heterformer.network.adjacency import ranges
 from heterformer.network.hashes import Hashes, mixed, string_hash, string_hashes
 from heterformer.network.schema import NodeType
 

@@ -9,10 +9,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from heterformer.network.adjacency import Adjacency, ranges
-from heterformer.network.pairs import Pairs
+from heterformer.arrays import ranges
+from heterformer.network.adjacency import Adjacency
 from heterformer.network.schema import NodeType
-from heterformer.network.split import Split
+from heterformer.network.split.pairs import Pairs
+from heterformer.network.split.split import Split
 from heterformer.network.store import Network
 
 Rows = NDArray[np.int64]

@@ -19,7 +19,7 @@ from heterformer.datasets.authors_lines import AuthorsTsvOptions, Side, lines
 from heterformer.datasets.raw_build import DatasetBuild, RawTables, build_from_raw, textless
 from heterformer.datasets.raw_file import RawFile, found_in
 from heterformer.errors import InputError
-from heterformer.network.split import Part, Split
+from heterformer.network.split.split import Part, Split
 from heterformer.network.store import Network
 
 PLACE = "https://github.com/PeterGriffinJin/Heterformer"

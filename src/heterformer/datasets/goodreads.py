@@ -17,7 +17,7 @@ from tyro.conf import Positional, arg
 from heterformer.datasets.raw_build import DatasetBuild, RawTables, build_from_raw, filled, textless
 from heterformer.datasets.raw_file import RawFile, found_in
 from heterformer.errors import InputError
-from heterformer.network.report import EXAMPLES, Tally
+from heterformer.network.build.report import EXAMPLES, Tally
 
 PAGE = "https://sites.google.com/eng.ucsd.edu/ucsdbookgraph/home"
 BOOKS, GENRES = (

@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heterformer.batches.visible import VisibleNetwork
+from heterformer.device import Device, chosen_device
+from heterformer.distributed import ProcessGroup
 from heterformer.embedding.options import EmbedOptions
 from heterformer.embedding.two_passes import Embedding
 from heterformer.embedding.vectors import (
@@ -22,12 +24,10 @@ from heterformer.embedding.vectors import (
     is_vectors_folder,
 )
 from heterformer.errors import InputError
-from heterformer.files import alone, write_text
+from heterformer.files import file_lock, write_text
 from heterformer.models.contract import NodeEncoder
 from heterformer.network.store import Network
 from heterformer.progress import say
-from heterformer.training.device import Device, chosen_device
-from heterformer.training.processes import Processes
 from heterformer.training.run import Run
 
 MANIFEST = "manifest.json"
@@ -66,34 +66,34 @@ def embed_to(
     *,
     since: Path | None = None,
     tokenizer: Any = None,
-    processes: Processes | None = None,
+    processes: ProcessGroup | None = None,
 ) -> Vectors:
     """Write vectors of every node: a Parquet table if the name ends so, else a folder of NumPy arrays.
 
     What is computed is kept beside ``out`` until it is whole: after a kill the same call goes on from there.
     Several processes divide the nodes and write a folder of Parquet tables, one each.
     """
-    out, processes = Path(out), processes or Processes()
-    with processes.one_by_one():
-        _check_place(out, processes.count)
+    out, processes = Path(out), processes or ProcessGroup()
+    with processes.main_process_first():
+        _check_place(out, processes.world_size)
         work = Embedding(model, VisibleNetwork.whole(network), options, tokenizer, since, processes)
     folder = out.with_name(f".{out.name}.work")
     with ExitStack() as held:
-        with processes.one_by_one():
-            if processes.first:
+        with processes.main_process_first():
+            if processes.is_main:
                 busy = f"{out}: another process is writing it; wait until it is done."
-                held.enter_context(alone(out, busy=busy))
+                held.enter_context(file_lock(out, busy=busy))
                 _settle(folder, work.manifest)
-        processes.agree(work.manifest, work.options.states, out.resolve(), folder.is_dir())
+        processes.check_all_equal(work.manifest, work.options.states, out.resolve(), folder.is_dir())
         try:
             work.compute(folder)
             work.write(out, folder)
         except KeyboardInterrupt:
             say(f"{out}: not finished yet; the same command goes on.")
             raise
-        if processes.first:
+        if processes.is_main:
             _remove(folder)
-        processes.wait()
+        processes.barrier()
         return Vectors.open(out)
 
 
@@ -145,14 +145,14 @@ def embed_run(
     network: Path | None = None,
     since: Path | None = None,
     device: Device = "auto",
-    processes: Processes | None = None,
+    processes: ProcessGroup | None = None,
 ) -> Vectors:
     """Write vectors of a run's network, or of another one of the same types, under the run's best model."""
-    processes = processes or Processes()
-    with processes.one_by_one():
+    processes = processes or ProcessGroup()
+    with processes.main_process_first():
         run = Run(path)
         opened = run.network() if network is None else Network.open(network)
-        model = run.model().to(processes.device if processes.count > 1 else chosen_device(device))
+        model = run.model().to(processes.device if processes.world_size > 1 else chosen_device(device))
     return embed_to(out, model, opened, options, since=since, processes=processes)
 
 

@@ -13,14 +13,14 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from heterformer.batches.sampling import Ints
-from heterformer.embedding.row_file import RowFile
+from heterformer.arrays import Ints
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.inference import plm_vectors, some_plm_vectors
 from heterformer.network.hashes import Hashes, mixed
 from heterformer.network.schema import NodeType
 from heterformer.network.tokens import PackedTokens
 from heterformer.progress import progress_bar
+from heterformer.states.row_file import RowFile
 from heterformer.training.known_nodes import KnownNodes
 
 STEPS, RATE = 150, 0.1  # of Adam

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from heterformer.batches.sampling import Ints
+from heterformer.arrays import Ints
 from heterformer.embedding.vectors import Vectors
 from heterformer.errors import InputError
 from heterformer.network.hashes import Hashes

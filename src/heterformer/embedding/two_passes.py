@@ -18,13 +18,11 @@ from transformers import AutoTokenizer
 from heterformer.batches.batcher import Batcher
 from heterformer.batches.stable import StableSample
 from heterformer.batches.visible import VisibleNetwork
-from heterformer.embedding import row_file
+from heterformer.distributed import ProcessGroup
 from heterformer.embedding.options import EmbedOptions
-from heterformer.embedding.row_file import RowFile, kept_array
 from heterformer.embedding.signatures import Signatures
 from heterformer.embedding.since import Since
-from heterformer.embedding.states import TextStates
-from heterformer.embedding.unseen import check_schema, meeting
+from heterformer.embedding.unseen import adapt_to_network, check_schema
 from heterformer.embedding.vectors import (
     ROWS,
     Chunk,
@@ -41,7 +39,9 @@ from heterformer.models.inference import center_batches, center_vectors, neighbo
 from heterformer.network.schema import NodeType
 from heterformer.network.tokens import open_tokens
 from heterformer.progress import progress_bar
-from heterformer.training.processes import Processes
+from heterformer.states import row_file
+from heterformer.states.row_file import RowFile, kept_array
+from heterformer.states.text_states import TextStates
 
 ANY_KEY = np.uint64(0)  # the stable sample does not depend on it
 
@@ -56,9 +56,9 @@ class Embedding:
         options: EmbedOptions | None = None,
         tokenizer: Any = None,
         since: Path | None = None,
-        processes: Processes | None = None,
+        processes: ProcessGroup | None = None,
     ) -> None:
-        self.processes = processes or Processes()
+        self.processes = processes or ProcessGroup()
         self.trained, self.visible, self.options = model.eval(), visible, options or EmbedOptions()
         self.network, self.schema = visible.network, visible.network.schema
         check_schema(model.schema, self.schema)
@@ -133,10 +133,12 @@ class Embedding:
 
     def compute(self, folder: Path) -> None:
         """Make the vectors of all text-rich nodes in ``folder``; what is there already is not made again."""
-        with self.processes.one_by_one():  # the first unpacks and folds in, the others read what it left
+        with self.processes.main_process_first():  # unpacking and folding in, once for all
             if self.since is not None:
                 self.since.unpack(folder)
-            self.model, self.folded = meeting(self.trained, self.visible, self.tokens, folder, self.since)
+            self.model, self.folded = adapt_to_network(
+                self.trained, self.visible, self.tokens, folder, self.since
+            )
             self.vectors = {t: self._row_file(folder, t) for t in self.types if t in self.schema.text_rich}
         self.signatures = Signatures(self.model, self.tokens, self.folded)
         todo = {t: self._own_missing(file) for t, file in self.vectors.items()}
@@ -146,7 +148,7 @@ class Embedding:
             with torch.autocast(self.model.device.type, torch.bfloat16, enabled=fast):
                 spool.fill()
                 self._fill(todo, spool)
-        self.processes.wait()
+        self.processes.barrier()
 
     def _row_file(self, folder: Path, node_type: NodeType) -> RowFile:
         path, count = folder / f"{node_type}.vectors.bin", self.schema.counts[node_type]
@@ -164,16 +166,16 @@ class Embedding:
         Which texts it has rows for is decided in the first call, and the same in one that goes on.
         """
         dtype = np.dtype(self.options.states_dtype)
-        if self.processes.count > 1 and self.options.states == "own":
-            name = f"{self.processes.rank}-of-{self.processes.count}"
+        if self.processes.world_size > 1 and self.options.states == "own":
+            name = f"{self.processes.rank}-of-{self.processes.world_size}"
             needed = kept_array(folder / f"needed-{name}.npy", lambda: np.flatnonzero(self._needed(todo)))
             return TextStates(folder / f"states-{name}.bin", self.model, self.tokens, needed, dtype)
         path = folder / "needed.npy"
-        if not self.processes.as_the_first(path.exists()):
-            wanted = self.processes.union(torch.from_numpy(self._needed(todo))).numpy()
-            if self.processes.first:
+        if not self.processes.broadcast(path.exists()):
+            wanted = self.processes.all_reduce_any(torch.from_numpy(self._needed(todo))).numpy()
+            if self.processes.is_main:
                 kept_array(path, lambda: np.flatnonzero(wanted))
-            self.processes.wait()
+            self.processes.barrier()
         needed = np.load(path, allow_pickle=False)
         return TextStates(folder / "states.bin", self.model, self.tokens, needed, dtype, self.processes)
 
@@ -205,7 +207,7 @@ class Embedding:
 
     def _fill(self, todo: dict[NodeType, list[tuple[int, int]]], spool: TextStates) -> None:
         missing = sum(stop - start for parts in todo.values() for start, stop in parts)
-        alone = self.processes.count == 1
+        alone = self.processes.world_size == 1
         total = sum(file.count for file in self.vectors.values()) if alone else missing
         with progress_bar("embedding", total, "nodes") as bar:
             bar.advance(total - missing)
@@ -227,20 +229,20 @@ class Embedding:
 
     def write(self, out: Path, folder: Path) -> None:
         """Put the finished vectors into ``out``; parts of several processes meet in ``folder`` first."""
-        number, count = self.processes.rank, self.processes.count
+        number, count = self.processes.rank, self.processes.world_size
         if count == 1:
             write_vectors(out, self.layout, self._all_chunks())
             return
         parts = folder / "parts"
-        if self.processes.first:
+        if self.processes.is_main:
             parts.mkdir(exist_ok=True)
             names = [part_name(i, count) for i in range(count)]
             for other in (p for p in parts.iterdir() if p.name not in names):
                 other.unlink()  # of another number of processes
-        self.processes.wait()
+        self.processes.barrier()
         write_part(parts, number, count, self.layout, self._all_chunks())
-        self.processes.wait()
-        if self.processes.first:
+        self.processes.barrier()
+        if self.processes.is_main:
             with replace_folder(out) as partial:
                 for file in sorted(parts.iterdir()):
                     file.rename(partial / file.name)

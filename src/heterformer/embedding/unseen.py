@@ -13,10 +13,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from heterformer.batches.sampling import Ints
+from heterformer.arrays import Ints
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.embedding.folding import FoldedIn, folded_rows, length_factor
-from heterformer.embedding.row_file import PART, kept_array
 from heterformer.embedding.since import Since
 from heterformer.errors import InputError
 from heterformer.models.contract import NodeEncoder
@@ -27,13 +26,14 @@ from heterformer.network.schema import NodeType, Schema
 from heterformer.network.store import Network
 from heterformer.network.tokens import PackedTokens
 from heterformer.progress import say
+from heterformer.states.row_file import PART, kept_array
 from heterformer.training.known_nodes import KnownNodes
 from heterformer.training.warm_up import TextEdges, text_edges
 
 SAMPLE = 256  # known nodes that tell how far out embeddings lie
 
 
-def meeting(
+def adapt_to_network(
     model: NodeEncoder,
     visible: VisibleNetwork,
     tokens: PackedTokens,

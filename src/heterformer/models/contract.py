@@ -14,8 +14,8 @@ from transformers import PreTrainedModel
 from heterformer.batches.batch import Batch, Texts
 from heterformer.errors import InputError
 from heterformer.models.aggregation import Aggregation, EdgeProjection
-from heterformer.models.backbone import load_backbone, max_tokens
 from heterformer.models.configuration import NodeEncoderConfig
+from heterformer.models.plm.backbone import load_backbone, max_tokens
 from heterformer.network.schema import EdgeType, NodeType, Schema
 from heterformer.network.tokens import PackedTokens
 
@@ -119,7 +119,7 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
         """Whether the textless nodes are warmed up (Eq. 10) before training."""
         return False
 
-    def encode(self, batch: Batch) -> Tensor:
+    def encode_batch(self, batch: Batch) -> Tensor:
         """(B, d): both passes in one graph, as training needs them."""
         vectors: Tensor = self(batch, self.text_states(batch.texts.first(batch.neighbor_texts)))
         return vectors

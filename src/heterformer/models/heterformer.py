@@ -15,10 +15,10 @@ from transformers import AutoConfig, AutoModel
 
 from heterformer.batches.batch import Batch, Texts
 from heterformer.models.aggregation import Aggregation, EdgeProjections, Neighborhoods
-from heterformer.models.backbone import embed, layer_states, pooled, run_layer, without_pooler
 from heterformer.models.configuration import HeterformerConfig
 from heterformer.models.contract import NodeEncoder
-from heterformer.models.packing import pack
+from heterformer.models.plm.backbone import embed, layer_states, pooled, run_layer, without_pooler
+from heterformer.models.plm.packing import pack
 from heterformer.models.textless import TextlessNodes
 from heterformer.network.schema import NodeType
 

@@ -8,12 +8,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from heterformer.arrays import Ints
 from heterformer.batches.batch import Batch, Texts
 from heterformer.batches.batcher import Batcher
-from heterformer.batches.sampling import Ints
-from heterformer.models.backbone import text_vectors
 from heterformer.models.contract import NodeEncoder
-from heterformer.models.packing import pack
+from heterformer.models.plm.backbone import text_vectors
+from heterformer.models.plm.packing import pack
 from heterformer.network.schema import NodeType
 from heterformer.network.tokens import PackedTokens
 from heterformer.progress import progress_bar

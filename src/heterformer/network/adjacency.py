@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-Ints = NDArray[np.integer[Any]]
+from heterformer.arrays import AnyInts, bisect_rows, mapped
 
 
 @dataclass(frozen=True)
@@ -29,17 +28,17 @@ class Adjacency:
     def degrees(self) -> NDArray[np.int64]:
         return np.diff(self.indptr)
 
-    def between(self, centers: Ints, nodes: Ints) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def between(self, centers: AnyInts, nodes: AnyInts) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """For each (centre, node): the first entry that joins them and the one after the last."""
         lower = bisect_rows(self.neighbor, self.indptr[centers], self.indptr[centers + 1], nodes)
         upper = bisect_rows(self.neighbor, lower, self.indptr[centers + 1], nodes + 1)
         return lower, upper
 
-    def joined(self, centers: Ints, nodes: Ints, edge_types: Sequence[int]) -> NDArray[np.bool_]:
+    def joined(self, centers: AnyInts, nodes: AnyInts, edge_types: Sequence[int]) -> NDArray[np.bool_]:
         """Whether an edge of one of the given types joins each (centre, node)."""
         return self.holds(*self.between(centers, nodes), edge_types)
 
-    def holds(self, lower: Ints, upper: Ints, edge_types: Sequence[int]) -> NDArray[np.bool_]:
+    def holds(self, lower: AnyInts, upper: AnyInts, edge_types: Sequence[int]) -> NDArray[np.bool_]:
         """Whether each of several short ranges of entries holds an edge of one of the given types."""
         found = np.zeros(lower.shape, dtype=bool)
         while (rest := np.flatnonzero(lower < upper)).size:  # as many rounds as edge types join two nodes
@@ -65,7 +64,7 @@ class Adjacency:
 
     @classmethod
     def from_edges(
-        cls, edges: Sequence[tuple[int, Ints, Ints]], centers: int, neighbors: int, edge_types: int
+        cls, edges: Sequence[tuple[int, AnyInts, AnyInts]], centers: int, neighbors: int, edge_types: int
     ) -> Adjacency:
         """Merge (edge type, centre rows, neighbour rows) lists; each list must be free of duplicates."""
         keys = np.empty(sum(len(c) for _, c, _ in edges), dtype=np.int64)
@@ -85,33 +84,3 @@ class Adjacency:
         indptr = np.zeros(centers + 1, dtype=np.int64)
         np.cumsum(np.bincount(keys, minlength=centers), out=indptr[1:])
         return cls(indptr, neighbor_of, edge_type_of)
-
-
-def bisect_rows(values: Ints, start: Ints, stop: Ints, wanted: Ints) -> NDArray[np.int64]:
-    """For each row, the first position in the ascending ``values[start:stop]`` that is not below ``wanted``.
-
-    All rows are searched at once, in as many steps as the longest row has bits.
-    """
-    low, high = np.array(start, dtype=np.int64), np.array(stop, dtype=np.int64)
-    last = max(len(values) - 1, 0)
-    longest = int((high - low).max(initial=0))
-    for _ in range(longest.bit_length()):
-        middle = (low + high) >> 1
-        below = (middle < high) & (values[np.minimum(middle, last)] < wanted)
-        low = np.where(below, middle + 1, low)
-        high = np.where(below, high, np.maximum(middle, low))
-    return low
-
-
-def ranges(start: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[np.int64]:
-    """All positions of several ranges, one after the other."""
-    lengths = stop - start
-    ends = np.cumsum(lengths)
-    total = int(ends[-1]) if len(ends) else 0
-    return np.arange(total, dtype=np.int64) + np.repeat(start - (ends - lengths), lengths).astype(np.int64)
-
-
-def mapped(path: Path) -> NDArray[Any]:
-    """A stored array, memory-mapped."""
-    array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-    return np.asarray(array)  # a plain view of the mapping: indexing a np.memmap itself is slow

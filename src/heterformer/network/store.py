@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from heterformer.errors import InputError
 from heterformer.network.adjacency import Adjacency
-from heterformer.network.node_tables import ATTRIBUTE
-from heterformer.network.report import BuildReport
+from heterformer.network.build.node_tables import ATTRIBUTE
+from heterformer.network.build.report import BuildReport
 from heterformer.network.schema import NodeType, Schema
 from heterformer.network.spec import NetworkSpec
 
@@ -88,20 +88,20 @@ class Network:
         ``spec`` is what the YAML file would hold, without ``file`` for the tables given here.
         Without ``out`` the network lives in a temporary folder until the interpreter ends.
         """
-        from heterformer.network.frames import build_from_frames
+        from heterformer.network.build.frames import build_from_frames
 
         return build_from_frames(spec, nodes, relations or {}, out)
 
     @classmethod
     def from_hetero_data(cls, data: Any, texts: Mapping[NodeType, Sequence[str]], **spec: Any) -> Network:
         """Build from a PyTorch Geometric ``HeteroData``; see ``network.hetero_data``."""
-        from heterformer.network.hetero_data import from_hetero_data
+        from heterformer.network.interchange.hetero_data import from_hetero_data
 
         return from_hetero_data(data, texts, **spec)
 
     def to_hetero_data(self) -> Any:
         """This network as a PyTorch Geometric ``HeteroData``, rows in network order."""
-        from heterformer.network.hetero_data import to_hetero_data
+        from heterformer.network.interchange.hetero_data import to_hetero_data
 
         return to_hetero_data(self)
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from heterformer.arrays import mapped
 from heterformer.errors import InputError
-from heterformer.files import alone, replace_folder
-from heterformer.network.adjacency import mapped
+from heterformer.files import file_lock, replace_folder
 from heterformer.network.hashes import Hashes, sequence_hashes
 from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
@@ -65,7 +65,7 @@ def _write(network: Network, tokenizer: Any, limit: int, folder: Path) -> None:
     try:
         folder.parent.mkdir(exist_ok=True)
         told = f"{network.path}: another process makes its tokens; waiting for it."
-        with alone(folder, waiting=told):
+        with file_lock(folder, waiting=told):
             if not folder.is_dir():  # the other has made them
                 with replace_folder(folder) as partial:  # which clears what a kill has left
                     _tokenise(network, tokenizer, limit, partial)

@@ -20,11 +20,11 @@ from torch import Tensor
 
 from heterformer.batches.batch import Batch, Texts
 from heterformer.batches.pairs import TrainingBatches
+from heterformer.distributed import ProcessGroup
 from heterformer.errors import InputError
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.inference import each_text, evaluating, neighbor_numbers
-from heterformer.models.spool import StateSpool, Write, write_spool
-from heterformer.training.processes import Processes
+from heterformer.states.spool import StateSpool, Write, write_spool
 
 TEXTS = 2048  # read between two moves of the progress bar
 STORED = np.float32  # of some PLMs the [CLS] states of all texts agree in the three digits of float16
@@ -44,10 +44,10 @@ class CachedStates:
         batches: TrainingBatches,
         folder: Path,
         every: int | None,
-        processes: Processes | None = None,
+        processes: ProcessGroup | None = None,
     ) -> None:
         self.model, self.read, self.batches, self.folder = model, read, batches, folder
-        self.processes = processes or Processes()
+        self.processes = processes or ProcessGroup()
         self.every = every or batches.steps_per_epoch
         self.shape = self._states(np.arange(1)).shape[1:]  # (S, d)
         self.spool = StateSpool.open(self._path)
@@ -84,13 +84,13 @@ class CachedStates:
         about: dict[str, Any] = {"step": step, "until": until, "texts": len(numbers)}
         about["batches"] = self._batches
         with self._writing(numbers, about) as write:
-            for first in range(0, len(numbers), TEXTS * self.processes.count):
+            for first in range(0, len(numbers), TEXTS * self.processes.world_size):
                 own = first + TEXTS * self.processes.rank
                 states = self._states(numbers[own : own + TEXTS])  # (n, S, d)
-                write(first, self.processes.gathered(states).cpu().numpy())
-                yield min(first + TEXTS * self.processes.count, len(numbers)), len(numbers)
+                write(first, self.processes.all_gather(states).cpu().numpy())
+                yield min(first + TEXTS * self.processes.world_size, len(numbers)), len(numbers)
             about["seconds"] = round(time.monotonic() - start, 3)
-        self.processes.wait()
+        self.processes.barrier()
         self.spool = self._written(step)
 
     def _written(self, step: int) -> StateSpool:
@@ -103,7 +103,7 @@ class CachedStates:
         raise InputError(f"{self._path}: cannot be read here; all processes need the run folder on one disk.")
 
     def _writing(self, numbers: NDArray[np.int64], about: dict[str, Any]) -> AbstractContextManager[Write]:
-        if self.processes.first:
+        if self.processes.is_main:
             return write_spool(self._path, numbers, self.shape, STORED, about)
         return nullcontext(lambda start, rows: None)
 
@@ -117,7 +117,7 @@ class CachedStates:
     def remove(self) -> None:
         """Free the disk."""
         self.spool = None
-        if self.processes.first:
+        if self.processes.is_main:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def _met(self, step: int, until: int) -> NDArray[np.int64]:
@@ -125,7 +125,7 @@ class CachedStates:
         met = np.zeros(len(self.batches.batcher.tokens.offsets) - 1, dtype=bool)
         for number in range(step, until):
             met[neighbor_numbers(self.batches.numbered(number))] = True
-        return np.flatnonzero(self.processes.union(torch.from_numpy(met)).numpy())
+        return np.flatnonzero(self.processes.all_reduce_any(torch.from_numpy(met)).numpy())
 
     def _states(self, numbers: NDArray[np.int64]) -> Tensor:
         with evaluating(self.model):

@@ -24,10 +24,11 @@ from heterformer.batches.pairs import TrainingBatches
 from heterformer.batches.randomness import stream_key
 from heterformer.batches.slices import slices
 from heterformer.batches.visible import VisibleNetwork
+from heterformer.distributed import ProcessGroup
 from heterformer.errors import InputError
 from heterformer.files import filled
 from heterformer.models.contract import NodeEncoder
-from heterformer.models.minilm import backbone_path
+from heterformer.models.plm.minilm import backbone_path
 from heterformer.models.registry import MODELS, untrained_model
 from heterformer.network.store import Network
 from heterformer.network.tokens import open_tokens
@@ -40,7 +41,6 @@ from heterformer.training.losses import link_prediction_loss
 from heterformer.training.model_card import write_model_card
 from heterformer.training.optimizers import Optimizers
 from heterformer.training.options import TrainingOptions
-from heterformer.training.processes import Processes
 from heterformer.training.run import CARD, Position, Run
 from heterformer.training.tensorboard import TensorBoard
 from heterformer.training.validation import in_batch_metrics
@@ -55,13 +55,13 @@ def train(network: Network, path: Path | str, options: TrainingOptions | None = 
     Under torchrun or ``accelerate launch`` all processes call this alike and work on the run together.
     """
     options = (options or TrainingOptions()).resolved()
-    run, processes = Run(path), Processes.joined(options.device)
-    with processes.one_by_one():
-        if processes.first:
-            _begin(run, network, options, processes.count)
-    processes.agree(options, network.fingerprint, run.exists and run.config(), run.started)
+    run, processes = Run(path), ProcessGroup.from_environment(options.device)
+    with processes.main_process_first():
+        if processes.is_main:
+            _begin(run, network, options, processes.world_size)
+    processes.check_all_equal(options, network.fingerprint, run.exists and run.config(), run.started)
     Trainer(network, run, options, processes).train()
-    processes.wait()
+    processes.barrier()
     return run
 
 
@@ -77,14 +77,14 @@ class Trainer:
     """One process that works on a run, alone or with others; of several the first one writes."""
 
     def __init__(
-        self, network: Network, run: Run, options: TrainingOptions, processes: Processes | None = None
+        self, network: Network, run: Run, options: TrainingOptions, processes: ProcessGroup | None = None
     ) -> None:
         self.network, self.run, self.options = network, run, options
-        self.processes = processes or Processes()
+        self.processes = processes or ProcessGroup()
         cpu = options.device == "cpu" or self.processes.on_cpus
         self.accelerator = Accelerator(mixed_precision=options.precision, cpu=cpu)
         self.goes_on, self.was_finished = run.started, run.finished
-        with self.processes.one_by_one():
+        with self.processes.main_process_first():
             self.split = run.split(network, options.split)
             if len(self.split.train) < 2:
                 found = f"{len(self.split.train)} training pair, whose key would have no others beside it"
@@ -95,19 +95,19 @@ class Trainer:
         self.optimizers = Optimizers(self.model, options)
         self.position, self.early = Position(), EarlyStopping(options.patience)
         self.tensorboard = None
-        if options.tensorboard and self.processes.first:
+        if options.tensorboard and self.processes.is_main:
             self.tensorboard = TensorBoard(run.path / "tensorboard")
         self.batches = TrainingBatches(
             Batcher(VisibleNetwork.for_training(network, self.split), tokens),
             self.split.train,
-            options.batch_size * self.processes.count,
+            options.batch_size * self.processes.world_size,
             options.seed,
             false_negatives=options.false_negatives == "mask",
             fresh=options.positives == "fresh",
-            share=(self.processes.rank, self.processes.count),
+            share=(self.processes.rank, self.processes.world_size),
         )
         self.validation = Batcher(VisibleNetwork.for_evaluation(network, self.split), tokens)
-        with self.processes.one_by_one():
+        with self.processes.main_process_first():
             self.cached = self._cached_states()
 
     def train(self) -> None:
@@ -115,16 +115,16 @@ class Trainer:
         if (reason := self._over()) and self.was_finished:
             say(f"{self.run.path}: {reason} at step {self.position.step}; nothing to do.")
             return
-        if self.processes.first:
+        if self.processes.is_main:
             (self.run.path / CARD).unlink(missing_ok=True)
-        alone = self.processes.count == 1
+        alone = self.processes.world_size == 1
         with _interruptible(alone) as interrupted, progress_bar("training", self._total_steps()) as bar:
             bar.advance(self.position.step)
             self._steps(bar, interrupted)
         if self._stops(interrupted):
             say(f"{self.run.path}: saved at step {self.position.step}; the same command goes on.")
             raise KeyboardInterrupt
-        if self.processes.first:
+        if self.processes.is_main:
             self._finish()
 
     def _model(self) -> NodeEncoder:
@@ -164,17 +164,17 @@ class Trainer:
 
     def _restore_or_warm_up(self) -> None:
         if self.goes_on:
-            with self.processes.one_by_one():
+            with self.processes.main_process_first():
                 self.position, self.early = self.run.load_checkpoint(self.model, self.optimizers)
             self.early.patience = self.options.patience
             self._find_place()
-            self.processes.wait()
-            if self.processes.first:
+            self.processes.barrier()
+            if self.processes.is_main:
                 self.run.rewind_metrics(self.position.step)
             return
         started = time.monotonic()
         self.position.pairs_per_step = self.batches.batch_size
-        if self.processes.first:
+        if self.processes.is_main:
             self.run.rewind_metrics(-1)
             self.model.config.save_pretrained(self.run.path)
             self.tokenizer.save_pretrained(self.run.path)
@@ -185,8 +185,8 @@ class Trainer:
             asked, seed = self.options.warm_up, self.options.seed
             for result in warm_up(self.model, visible, tokens, asked, seed, self.processes):
                 self._log(warm_up=asdict(result))
-        self.processes.same_weights(self.model)
-        self.position.seconds_before = self.processes.as_the_first(time.monotonic() - started)
+        self.processes.broadcast_weights(self.model)
+        self.position.seconds_before = self.processes.broadcast(time.monotonic() - started)
         self._save()
 
     def _find_place(self) -> None:
@@ -212,8 +212,8 @@ class Trainer:
                 break
             part = self._step(self.batches.batch(self.position.epoch, self.position.step_of_epoch))
             self._advance()
-            seconds = before + time.monotonic() - started if self.processes.first else 0.0
-            self.position.seconds, loss = self.processes.summed(seconds, part)  # one clock for all
+            seconds = before + time.monotonic() - started if self.processes.is_main else 0.0
+            self.position.seconds, loss = self.processes.all_reduce(seconds, part)  # one clock for all
             self._log(epoch=self.position.epoch, loss=loss)
             bar.advance()
             bar.describe(self._status(loss))
@@ -258,13 +258,13 @@ class Trainer:
         queries, keys = pair_vectors(parts, self._vectors, empty)  # (P, d) each
         mask = batch.false_negatives
         with self.accelerator.autocast():
-            keys_of_all = self.processes.vectors(keys)  # (W * P, d)
+            keys_of_all = self.processes.all_gather_with_gradients(keys)  # (W * P, d)
             scores = self.model.scores(queries, keys_of_all)
             mask = None if mask is None else mask.to(scores.device)
             loss = link_prediction_loss(scores, mask, batch.first_pair, len(keys_of_all))
         self.accelerator.backward(loss)
         replay(parts, self._vectors, queries, keys, self.optimizers.row_parameters)
-        self.processes.sum_gradients(self.optimizers.dense_parameters, self.optimizers.row_parameters)
+        self.processes.all_reduce_gradients(self.optimizers.dense_parameters, self.optimizers.row_parameters)
         if self.options.max_grad_norm is not None:
             torch.nn.utils.clip_grad_norm_(self.optimizers.dense_parameters, self.options.max_grad_norm)
         self.optimizers.step()
@@ -288,7 +288,7 @@ class Trainer:
             states, batch = self.cached.of(batch), batch.without_neighbor_texts()
         batch = replace(batch, false_negatives=None).to(self.accelerator.device)
         with self.accelerator.autocast():
-            vectors: Tensor = self.model.encode(batch) if states is None else self.model(batch, states)
+            vectors: Tensor = self.model.encode_batch(batch) if states is None else self.model(batch, states)
         return vectors
 
     def _advance(self) -> None:
@@ -304,8 +304,8 @@ class Trainer:
 
     def _evaluated(self) -> bool:
         """Whether the last thing that happened was the evaluation of this very step."""
-        last = self.run.metrics()[-1:] if self.processes.first else []
-        return bool(self.processes.as_the_first(any("validation" in line for line in last)))
+        last = self.run.metrics()[-1:] if self.processes.is_main else []
+        return bool(self.processes.broadcast(any("validation" in line for line in last)))
 
     def _evaluate(self, counts: bool = True) -> None:
         pairs = self.split.validation[: self.options.validation_pairs]
@@ -313,7 +313,7 @@ class Trainer:
         seed = self.options.seed
         found = in_batch_metrics(self.model, self.validation, pairs, size, seed, self.processes)
         best = self.early.update(found.prec, self.position.step, counts)
-        if best and self.processes.first:
+        if best and self.processes.is_main:
             self.run.save_best(self.model)
         self._log(
             epoch=self.position.epoch,
@@ -327,7 +327,7 @@ class Trainer:
         )
 
     def _log(self, **values: Any) -> None:
-        if not self.processes.first:
+        if not self.processes.is_main:
             return
         self.run.log(step=self.position.step, **values)
         if self.tensorboard is not None:
@@ -357,7 +357,7 @@ class Trainer:
         return f"epoch {self.position.epoch}, loss {loss:.3f}{figure}, {pace:.2f} s/step"
 
     def _save(self) -> None:
-        if self.processes.first:
+        if self.processes.is_main:
             self.run.save_checkpoint(self.model, self.optimizers, self.position, self.early)
 
     def _finish(self) -> None:

@@ -13,9 +13,9 @@ import yaml
 from tyro.conf import arg
 
 from heterformer.errors import InputError
-from heterformer.models.minilm import suited
+from heterformer.models.plm.minilm import suited
 from heterformer.models.registry import ModelName
-from heterformer.network.split import SplitOptions
+from heterformer.network.split.split import SplitOptions
 
 NESTED: tuple[ModelName, ...] = ("heterformer", "graph_formers", "graph_formers_plus")
 # Of the dense parameters that a backbone lacks, found on the validation part of a citation network: the

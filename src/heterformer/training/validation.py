@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from heterformer.batches.batcher import Batcher
 from heterformer.batches.pairs import evaluation_key
+from heterformer.distributed import ProcessGroup
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.inference import center_vectors
-from heterformer.network.pairs import Pairs
-from heterformer.training.processes import Processes
-from heterformer.training.ranking import RankingMetrics, in_batch_ranks
+from heterformer.network.split.pairs import Pairs
+from heterformer.ranking import RankingMetrics, in_batch_ranks
 
 
 def in_batch_metrics(
@@ -17,17 +17,17 @@ def in_batch_metrics(
     pairs: Pairs,
     batch_size: int,
     seed: int,
-    processes: Processes | None = None,
+    processes: ProcessGroup | None = None,
 ) -> RankingMetrics:
     """The paper's evaluation: each query ranks the keys of its batch of pairs, neighbours being fixed.
 
     Of several processes each ranks a part of the batches; all have the figures of the whole.
     """
-    processes = processes or Processes()
+    processes = processes or ProcessGroup()
     batches = processes.share(-(-len(pairs) // batch_size))
     pairs = pairs[batches.start * batch_size : batches.stop * batch_size]
     relation, key = batcher.schema.predicted, evaluation_key(seed)
     queries = center_vectors(model, batcher, relation.source, pairs[:, 0], key)
     keys = center_vectors(model, batcher, relation.target, pairs[:, 1], key)
     ranks = in_batch_ranks(queries, keys, batch_size, model.scores)
-    return RankingMetrics.of(processes.gathered(ranks))
+    return RankingMetrics.of(processes.all_gather(ranks))

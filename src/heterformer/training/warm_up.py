@@ -10,19 +10,19 @@ import torch
 from torch import Tensor
 from torch.optim import Adam, Optimizer, SparseAdam
 
-from heterformer.batches.sampling import Ints
+from heterformer.arrays import Ints
 from heterformer.batches.visible import VisibleNetwork
+from heterformer.distributed import ProcessGroup
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.inference import CHUNK, plm_vectors
 from heterformer.models.textless import TextlessNodes
 from heterformer.network.schema import NodeType
 from heterformer.network.tokens import PackedTokens
 from heterformer.progress import progress_bar
+from heterformer.ranking import ranks
 from heterformer.training.early_stopping import EarlyStopping
 from heterformer.training.losses import link_prediction_loss
 from heterformer.training.options import WarmUpOptions
-from heterformer.training.processes import Processes
-from heterformer.training.ranking import ranks
 
 HELD_OUT, TEST_BATCH = 2000, 100  # edges per type for the validation figure, and how many are ranked together
 
@@ -77,21 +77,21 @@ def warm_up(
     tokens: PackedTokens,
     options: WarmUpOptions,
     seed: int,
-    processes: Processes | None = None,
+    processes: ProcessGroup | None = None,
 ) -> list[WarmUpResult]:
     """Warm every textless type up. The PLM reads each text once; all steps work on those vectors alone.
 
     Of several processes each reads a part of the texts, which is what takes the time, and the first one
     takes the steps: only its model is warm afterwards, and only it has results.
     """
-    processes = processes or Processes()
+    processes = processes or ProcessGroup()
     textless = getattr(model, "textless", None)
     edges = {t: text_edges(visible, tokens, t) for t in visible.network.schema.textless}
     if not isinstance(textless, TextlessNodes) or not any(len(e.rows) for e in edges.values()):
         return []
     numbers = np.unique(np.concatenate([e.texts for e in edges.values()]))
     vectors = _read(model, tokens, numbers, processes)  # (N, d)
-    if not processes.first:
+    if not processes.is_main:
         return []
     results = []
     for number, (node_type, found) in enumerate(edges.items()):
@@ -102,16 +102,16 @@ def warm_up(
     return results
 
 
-def _read(model: NodeEncoder, tokens: PackedTokens, numbers: Ints, processes: Processes) -> Tensor:
+def _read(model: NodeEncoder, tokens: PackedTokens, numbers: Ints, processes: ProcessGroup) -> Tensor:
     """(N, d): the PLM's vectors, of which only the first process keeps all."""
-    if processes.count == 1:
+    if processes.world_size == 1:
         return plm_vectors(model, tokens, numbers)
-    size = CHUNK * processes.count
-    found = torch.empty(len(numbers) if processes.first else 0, model.width)
+    size = CHUNK * processes.world_size
+    found = torch.empty(len(numbers) if processes.is_main else 0, model.width)
     for start in range(0, len(numbers), size):
         part = numbers[start : start + size]
-        vectors = processes.gathered(plm_vectors(model, tokens, part[processes.share(len(part))]))
-        if processes.first:
+        vectors = processes.all_gather(plm_vectors(model, tokens, part[processes.share(len(part))]))
+        if processes.is_main:
             found[start : start + size] = vectors.cpu()
     return found
 

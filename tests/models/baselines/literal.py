@@ -13,7 +13,7 @@ from tests import reference
 
 
 def literal_vectors(model: Any, batch: Batch) -> Tensor:
-    """(B, d): what ``model.encode(batch)`` must return."""
+    """(B, d): what ``model.encode_batch(batch)`` must return."""
     return torch.stack([_center_vector(model, batch, i) for i in range(len(batch.centers))])
 
 

@@ -12,5 +12,5 @@ def test_is_heterformer_without_virtual_tokens(readout: str) -> None:
     batch = random_batch(1)
     heterformer = new_model("heterformer", backbone(), virtual_tokens="none", readout=readout)
     assert torch.equal(
-        new_model("bert", backbone(), readout=readout).encode(batch), heterformer.encode(batch)
+        new_model("bert", backbone(), readout=readout).encode_batch(batch), heterformer.encode_batch(batch)
     )

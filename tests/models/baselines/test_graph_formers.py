@@ -25,15 +25,17 @@ def test_equals_the_literal_form(options: dict[str, Any]) -> None:
         torch.nn.init.normal_(attention.own_bias)
     for seed in range(3):
         batch = random_batch(seed)
-        torch.testing.assert_close(model.encode(batch), literal_vectors(model, batch), atol=1e-5, rtol=0)
+        torch.testing.assert_close(
+            model.encode_batch(batch), literal_vectors(model, batch), atol=1e-5, rtol=0
+        )
 
 
 def test_starts_as_heterformer_with_text_rich_neighbours_alone() -> None:
     """At the identity ``W_r`` changes nothing, and the bias starts at zero."""
     batch, start = random_batch(4), {"aggregation_init": "identity"}
     heterformer = new_model("heterformer", backbone(), virtual_tokens="text_rich", **start)
-    found = new_model("graph_formers", backbone(), **start).encode(batch)
-    torch.testing.assert_close(found, heterformer.encode(batch), atol=1e-6, rtol=0)
+    found = new_model("graph_formers", backbone(), **start).encode_batch(batch)
+    torch.testing.assert_close(found, heterformer.encode_batch(batch), atol=1e-6, rtol=0)
 
 
 def test_an_attention_for_each_layer_but_the_first() -> None:

@@ -18,7 +18,9 @@ def test_equals_the_literal_form(readout: str) -> None:
         torch.nn.init.normal_(attention.own_bias)
     for seed in range(3):
         batch = random_batch(seed)
-        torch.testing.assert_close(model.encode(batch), literal_vectors(model, batch), atol=1e-5, rtol=0)
+        torch.testing.assert_close(
+            model.encode_batch(batch), literal_vectors(model, batch), atol=1e-5, rtol=0
+        )
 
 
 def test_only_the_last_layer_is_heterogeneous() -> None:
@@ -31,4 +33,4 @@ def test_only_the_last_layer_is_heterogeneous() -> None:
 @pytest.mark.parametrize("layers", [1, 2])
 def test_shallow_backbones(tmp_path: Path, layers: int) -> None:
     model, batch = new_model("graph_formers_plus", save_backbone(tmp_path, layers=layers)), random_batch(1)
-    torch.testing.assert_close(model.encode(batch), literal_vectors(model, batch), atol=1e-5, rtol=0)
+    torch.testing.assert_close(model.encode_batch(batch), literal_vectors(model, batch), atol=1e-5, rtol=0)

@@ -44,7 +44,7 @@ def test_starts_as_a_projection_of_the_bag_of_words() -> None:
 
 def test_width_is_an_option() -> None:
     model, batch = new_model("mean_sage", backbone(), vector_width=7), random_batch(0)
-    assert model.encode(batch).shape == (6, 7)
+    assert model.encode_batch(batch).shape == (6, 7)
     assert model.width == 7
 
 

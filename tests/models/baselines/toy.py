@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from heterformer.batches.batch import Batch
-from heterformer.network.frames import temporary_folder
+from heterformer.network.build.frames import temporary_folder
 from heterformer.network.schema import EdgeType
 from tests.models.random_batches import new_model, random_batch, save_backbone
 

@@ -6,10 +6,10 @@ from torch import Tensor
 from transformers import AutoConfig, AutoModel
 
 from heterformer.batches.batch import Batch, Texts
-from heterformer.models.backbone import text_vectors, without_pooler
 from heterformer.models.configuration import NodeEncoderConfig
 from heterformer.models.contract import NodeEncoder
-from heterformer.models.packing import pack
+from heterformer.models.plm.backbone import text_vectors, without_pooler
+from heterformer.models.plm.packing import pack
 from heterformer.network.schema import NodeType
 
 

@@ -16,7 +16,6 @@ from transformers import AutoModel
 from transformers import initialization as init
 
 from heterformer.batches.batch import Batch, Texts
-from heterformer.models.backbone import text_vectors, without_pooler
 from heterformer.models.configuration import (
     AGGREGATION_INITS,
     HeterogeneousConfig,
@@ -24,7 +23,8 @@ from heterformer.models.configuration import (
     one_of,
 )
 from heterformer.models.contract import NodeEncoder
-from heterformer.models.packing import pack
+from heterformer.models.plm.backbone import text_vectors, without_pooler
+from heterformer.models.plm.packing import pack
 from heterformer.models.textless import TextlessNodes
 from heterformer.network.schema import NodeType
 

@@ -10,10 +10,10 @@ from transformers import initialization as init
 
 from heterformer.batches.batch import Batch, Texts
 from heterformer.models.aggregation import Aggregation, Neighborhoods
-from heterformer.models.backbone import embed, layer_states, pooled, run_layer, without_pooler
 from heterformer.models.configuration import AGGREGATION_INITS, READOUTS, NodeEncoderConfig, one_of
 from heterformer.models.contract import NodeEncoder
-from heterformer.models.packing import pack
+from heterformer.models.plm.backbone import embed, layer_states, pooled, run_layer, without_pooler
+from heterformer.models.plm.packing import pack
 
 
 class GraphFormersConfig(NodeEncoderConfig):

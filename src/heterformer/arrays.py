@@ -1,0 +1,47 @@
+"""Arrays: how integer arrays are typed here, searched row by row and mapped from disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+AnyInts = NDArray[np.integer[Any]]
+
+
+def bisect_rows(values: AnyInts, start: AnyInts, stop: AnyInts, wanted: AnyInts) -> NDArray[np.int64]:
+    """For each row, the first position in the ascending ``values[start:stop]`` that is not below ``wanted``.
+
+    All rows are searched at once, in as many steps as the longest row has bits.
+    """
+    low, high = np.array(start, dtype=np.int64), np.array(stop, dtype=np.int64)
+    last = max(len(values) - 1, 0)
+    longest = int((high - low).max(initial=0))
+    for _ in range(longest.bit_length()):
+        middle = (low + high) >> 1
+        below = (middle < high) & (values[np.minimum(middle, last)] < wanted)
+        low = np.where(below, middle + 1, low)
+        high = np.where(below, high, np.maximum(middle, low))
+    return low
+
+
+def ranges(start: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[np.int64]:
+    """All positions of several ranges, one after the other."""
+    lengths = stop - start
+    ends = np.cumsum(lengths)
+    total = int(ends[-1]) if len(ends) else 0
+    return np.arange(total, dtype=np.int64) + np.repeat(start - (ends - lengths), lengths).astype(np.int64)
+
+
+def mapped(path: Path) -> NDArray[Any]:
+    """A stored array, memory-mapped."""
+    array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+    return np.asarray(array)  # a plain view of the mapping: indexing a np.memmap itself is slow
+
+
+def share_of(count: int, number: int, among: int) -> slice:
+    """What falls to one of several when ``count`` things are divided evenly, in their order."""
+    return slice(count * number // among, count * (number + 1) // among)

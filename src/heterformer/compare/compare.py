@@ -1,0 +1,157 @@
+"""Several models on one network: same split, same budget, one run folder per model and seed."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from heterformer.compare.child_process import run_in_child
+from heterformer.compare.compared_run import LIMITS, Job
+from heterformer.compare.comparison import Comparison, gathered
+from heterformer.compare.variants import VARIANTS, check_common, chosen_variants
+from heterformer.errors import InputError
+from heterformer.files import reading, write_text
+from heterformer.network.store import Network
+from heterformer.progress import say
+from heterformer.training.options import TrainingOptions, as_flags, changed_options
+
+CONFIG = "compare.yaml"
+Runner = Callable[[Job], None]  # does a job, or notes why it failed
+Observer = Callable[[Comparison], None]
+
+
+def compare(
+    network: Network,
+    out: Path,
+    models: Iterable[str],
+    seeds: Sequence[int],
+    options: TrainingOptions,
+    observe: Observer | None = None,
+    runner: Runner | None = None,
+) -> Comparison:
+    """Train and test what has not been yet, one after the other; ``observe`` is shown each new state.
+
+    Each has a process of its own unless a ``runner`` is given. A run that fails is noted, others go on. The
+    result has all runs of the folder, also those of earlier calls, which had the same options.
+    """
+    if len(set(seeds)) != len(seeds) or not seeds or min(seeds) < 0:
+        told = ", ".join(map(str, seeds)) or "none"
+        raise InputError(f"--seeds are {told}, expected different ones, none below 0.")
+    if not (models := tuple(models)):
+        raise InputError("--models names none; expected models, ablations or groups, such as 'models'.")
+    check_common(options)
+    options = replace(options, model=options.model.resolved())  # what suits a model is the variants' business
+    _settle(network, out, options)
+    variants = chosen_variants(models, options)
+    asked = [Job(out, network.path, variant, seed, options) for variant in variants for seed in seeds]
+    to_do = [job for job in asked if not job.finished()]
+    if done := len(asked) - len(to_do):
+        say(f"{done} of {len(asked)} runs are finished already.")
+    started = time.monotonic()
+    for number, job in enumerate(to_do, 1):
+        left = (time.monotonic() - started) * (len(to_do) + 1 - number) / max(number - 1, 1)
+        soon = f" (about {left / 60:.0f} minutes left)" if left > 90 else ""
+        say(f"[{number}/{len(to_do)}] {job.title}: {job.path}{soon}")
+        job.failure.unlink(missing_ok=True)
+        try:
+            (runner or run_in_child)(job)
+        except KeyboardInterrupt:
+            say(f"{out}: {number - 1} of {len(to_do)} runs finished; the same command goes on.")
+            raise
+        if job.failure.is_file():
+            say(f"{job.title} failed: {job.failure.read_text(encoding='utf-8')}")
+        if observe is not None:
+            observe(_comparison(network, out, options, asked))
+    return _comparison(network, out, options, asked)
+
+
+def finished_comparison(out: Path, network: Path | None = None) -> Comparison:
+    """What a comparison's folder holds by now; nothing is trained. The network may have moved."""
+    config = _config(out)
+    found = network or Path(config["network"])
+    if network is None and not found.exists():
+        remedy = f"'heterformer compare NET {out} --table-only' takes another place"
+        raise InputError(f"{out}: its network is not at {found} any more; {remedy}.")
+    opened = Network.open(found)
+    _check_network(opened, out, config)
+    return _comparison(opened, out, config["options"], [])
+
+
+def is_comparison(out: Path) -> bool:
+    """Whether a folder is one that ``compare`` wrote."""
+    return (out / CONFIG).is_file()
+
+
+def _comparison(network: Network, out: Path, options: TrainingOptions, asked: Sequence[Job]) -> Comparison:
+    """All runs of the folder, and those asked for, in the order of the paper's tables."""
+    found = [Job(out, network.path, VARIANTS[name], seed, options) for name, seed in _runs_in(out)]
+    order = {name: number for number, name in enumerate(VARIANTS)}
+    jobs = sorted(
+        {job.path: job for job in (*asked, *found)}.values(),
+        key=lambda job: (order[job.variant.name], job.seed),
+    )
+    names = list(dict.fromkeys(job.variant.name for job in jobs))
+    seeds = sorted({job.seed for job in jobs})
+    words = ["heterformer", "compare", str(network.path), str(out), "--models", *names]
+    words += ["--seeds", *map(str, seeds), *as_flags(options)]
+    return gathered(network.name, jobs, shlex.join(words))
+
+
+def _runs_in(out: Path) -> Iterable[tuple[str, int]]:
+    for path in out.glob("runs/*/seed-*"):
+        number = re.fullmatch(r"seed-(\d+)(\.failed\.txt)?", path.name)
+        if number and path.parent.name in VARIANTS:
+            yield path.parent.name, int(number[1])
+
+
+def _settle(network: Network, out: Path, options: TrainingOptions) -> None:
+    """Make the folder, or see that it is one of a comparison with the same options."""
+    if is_comparison(out):
+        _check(network, out, options)
+    elif out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise InputError(f"{out}: exists and is not a comparison; choose another name.")
+    out.mkdir(parents=True, exist_ok=True)
+    values = {"network": str(network.path.resolve()), "fingerprint": network.fingerprint}
+    write_text(out / CONFIG, yaml.safe_dump(values | {"options": options.to_dict()}, sort_keys=False))
+
+
+def _check(network: Network, out: Path, options: TrainingOptions) -> None:
+    config = _config(out)
+    before: TrainingOptions = config["options"]
+    _check_network(network, out, config)
+    changed = changed_options(before, options)
+    smaller = [name for name in LIMITS if _limit(options, name) < _limit(before, name)]
+    changed += [f"--{name.replace('_', '-')}" for name in smaller]
+    if changed:
+        remedy = f"give the old values (they are in {out / CONFIG}; a budget may grow) or another folder"
+        raise InputError(f"{out}: cannot go on with {', '.join(changed)} changed; {remedy}.")
+
+
+def _check_network(network: Network, out: Path, config: dict[str, Any]) -> None:
+    if network.fingerprint != config["fingerprint"]:
+        raise InputError(f"{out}: {network.path} is not the network it compares on; choose another folder.")
+
+
+def _limit(options: TrainingOptions, name: str) -> float:
+    value = getattr(options, name)
+    return float("inf") if value is None else float(value)
+
+
+def _config(out: Path) -> dict[str, Any]:
+    """What ``_settle`` wrote."""
+    if not is_comparison(out):
+        raise InputError(f"{out}: not a comparison, expected a folder that 'heterformer compare' wrote.")
+    with reading(out / CONFIG):
+        try:
+            values = yaml.safe_load((out / CONFIG).read_text(encoding="utf-8"))
+        except yaml.YAMLError as error:
+            raise ValueError(error) from None
+        options = TrainingOptions.from_dict(values["options"])
+        return {"network": values["network"], "fingerprint": values["fingerprint"], "options": options}

@@ -1,0 +1,260 @@
+"""One run of a comparison: train it, rank the test pairs, note what it cost.
+
+    python -m heterformer.compare.compared_run < job.json
+
+is how a comparison runs it: in a process of its own, whose memory is that run's alone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heterformer.compare.variants import VARIANTS, Variant
+from heterformer.errors import InputError
+from heterformer.files import file_lock, reading, replace_file, write_text
+from heterformer.network.store import Network
+from heterformer.training.options import TrainingOptions
+from heterformer.training.run import Run
+
+RESULT, RANKS, COST = "test.json", "test_ranks.npz", "cost.json"
+METRICS = ("prec", "mrr", "ndcg", "full_mrr", "hits_1", "hits_10", "hits_100")
+LIMITS = ("epochs", "max_steps", "max_minutes")  # the budget proper
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a run took, over all the processes that worked on it."""
+
+    seconds: float
+    """Of training, warm-up and validation included."""
+    memory: float
+    """The largest resident size of a training process, in MB."""
+    gpu_memory: float | None
+    """The most that tensors took on the GPU, in MB."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """A finished run's figures."""
+
+    figures: dict[str, float]
+    """By the names of ``METRICS``, over the test pairs."""
+    pairs: int
+    full_queries: int
+    candidates: int
+    batch_size: int
+    validation_prec: float
+    best_step: int
+    steps: int
+    seconds_per_step: float
+    parameters: int
+    textless_parameters: int
+    cost: Cost
+
+    @classmethod
+    def open(cls, run: Path) -> Result:
+        with reading(run / RESULT):
+            values: dict[str, Any] = json.loads((run / RESULT).read_text(encoding="utf-8"))
+            return cls(**values | {"cost": Cost(**values["cost"])})
+
+
+@dataclass(frozen=True)
+class Job:
+    """A variant to train with a seed, beside the others of the comparison in the folder ``out``."""
+
+    out: Path
+    network: Path
+    variant: Variant
+    seed: int
+    common: TrainingOptions
+
+    @property
+    def path(self) -> Path:
+        return self.out / "runs" / self.variant.name / f"seed-{self.seed}"
+
+    @property
+    def failure(self) -> Path:
+        """The file that says why the run failed."""
+        return self.path.with_name(f"{self.path.name}.failed.txt")
+
+    def note_failure(self, reason: str) -> None:
+        self.failure.parent.mkdir(parents=True, exist_ok=True)
+        write_text(self.failure, reason)
+
+    @property
+    def title(self) -> str:
+        return f"{self.variant.display_name}, seed {self.seed}"
+
+    def options(self) -> TrainingOptions:
+        return self.variant.options(self.common, self.seed).resolved()
+
+    def finished(self) -> bool:
+        """Whether the run got as far as this budget lets it, and its test pairs are ranked."""
+        run = Run(self.path)
+        if not run.finished or not all((self.path / name).is_file() for name in (RESULT, RANKS)):
+            return False
+        own = run.options()
+        return all(getattr(own, name) == getattr(self.common, name) for name in LIMITS)
+
+    def to_json(self) -> str:
+        values = {"out": str(self.out), "network": str(self.network), "variant": self.variant.name}
+        return json.dumps(values | {"seed": self.seed, "common": self.common.to_dict()})
+
+    @classmethod
+    def from_json(cls, text: str) -> Job:
+        values = json.loads(text)
+        common = TrainingOptions.from_dict(values["common"])
+        variant = VARIANTS[values["variant"]]
+        return cls(Path(values["out"]), Path(values["network"]), variant, values["seed"], common)
+
+
+def carry_out(job: Job) -> None:
+    """Train or go on, then rank the test pairs. Whatever ended too early is done again."""
+    from heterformer.training.loop import train
+
+    (job.path / RESULT).unlink(missing_ok=True)
+    if not Run(job.path).started:
+        (job.path / COST).unlink(missing_ok=True)
+    started = time.monotonic()
+    try:
+        train(Network.open(job.network), job.path, job.options())
+    finally:
+        if Run(job.path).exists:
+            _note_cost(job.path, time.monotonic() - started)
+    _rank_test_pairs(job.path)
+
+
+def query_ranks(run: Path) -> dict[str, NDArray[np.int64]]:
+    """The rank of every test pair's key, ``in_batch`` and ``full``."""
+    with reading(run / RANKS), np.load(run / RANKS, allow_pickle=False) as arrays:
+        return {name: arrays[name] for name in ("in_batch", "full")}
+
+
+def _rank_test_pairs(path: Path) -> None:
+    from heterformer.evaluation.link_prediction import link_prediction_ranks, predicted_pairs
+    from heterformer.evaluation.open_run import open_run
+
+    opened = open_run(path, Run(path).options().device)
+    (question,) = predicted_pairs(opened.network, {"test": opened.split.test})
+    (ranks,) = link_prediction_ranks(opened.model, opened.batcher, [question], opened.seed, opened.run.path)
+    found = ranks.figures(question, opened.network.schema)
+    position, early = opened.run.progress()
+    sizes = {name: p.numel() for name, p in opened.model.named_parameters()}
+    result = Result(
+        figures={
+            **asdict(found.in_batch),
+            "full_mrr": found.full.mrr,
+            **{f"hits_{k}": v for k, v in found.full.hits.items()},
+        },
+        pairs=found.pairs,
+        full_queries=found.full.queries,
+        candidates=found.full.candidates,
+        batch_size=found.batch_size,
+        validation_prec=early.best,
+        best_step=early.best_step,
+        steps=position.step,
+        seconds_per_step=position.seconds / max(position.step, 1),
+        parameters=sum(sizes.values()),
+        textless_parameters=sum(n for name, n in sizes.items() if name.startswith("textless.tables.")),
+        cost=_cost(path),
+    )
+    with replace_file(path / RANKS) as partial, partial.open("wb") as file:
+        np.savez_compressed(file, in_batch=ranks.in_batch.numpy(), full=ranks.full.numpy())
+    write_text(path / RESULT, json.dumps(asdict(result), indent=1))
+
+
+def _cost(path: Path) -> Cost:
+    """What is noted of the run so far."""
+    try:
+        return Cost(**json.loads((path / COST).read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return Cost(0.0, 0.0, None)
+
+
+def _note_cost(path: Path, seconds: float) -> None:
+    before, gpu = _cost(path), _gpu_memory()
+    total = before.seconds + seconds
+    if Run(path).started:  # a kill may have left time that only the checkpoint knows of
+        position, _ = Run(path).progress()
+        total = max(total, position.seconds_before + position.seconds)
+    gpu = max(gpu or 0.0, before.gpu_memory or 0.0) or None
+    cost = Cost(round(total, 1), round(max(before.memory, peak_memory()), 1), gpu)
+    write_text(path / COST, json.dumps(asdict(cost)))
+
+
+def peak_memory() -> float:
+    """The largest resident size of this process so far, in MB."""
+    try:
+        lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    except OSError:
+        import resource
+
+        unit = 2**20 if sys.platform == "darwin" else 2**10
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+    # Not ru_maxrss, which begins with what the parent process had.
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 2**10
+
+
+def _gpu_memory() -> float | None:
+    import torch
+
+    return torch.cuda.max_memory_allocated() / 2**20 if torch.cuda.is_available() else None
+
+
+def one_sentence(error: BaseException) -> str:
+    """Why a run failed."""
+    first = next(iter(str(error).strip().splitlines()), "")
+    return first if isinstance(error, InputError) else f"{type(error).__name__}: {first}".removesuffix(": ")
+
+
+def main() -> None:
+    """Carry out the job on standard input. Its end, when whoever started it is gone, stops the run."""
+    from transformers.utils import logging
+
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    job = Job.from_json(sys.stdin.readline())
+    threading.Thread(target=_stop_when_alone, daemon=True).start()
+    try:
+        with alone_on(job):
+            if not job.finished():
+                carry_out(job)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except Exception as error:
+        job.note_failure(one_sentence(error))
+        if not isinstance(error, InputError):
+            raise
+        sys.exit(1)
+
+
+@contextmanager
+def alone_on(job: Job) -> Iterator[None]:
+    """Wait until no other process works on the run, such as one that still saves after its parent's end."""
+    job.path.parent.mkdir(parents=True, exist_ok=True)
+    with file_lock(job.path):
+        yield
+
+
+def _stop_when_alone() -> None:
+    while os.read(sys.stdin.fileno(), 1):  # unbuffered: Python must be able to end while this waits
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    main()

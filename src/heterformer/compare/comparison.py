@@ -1,0 +1,135 @@
+"""What a comparison found: runs side by side, means over seeds, and how sure the lead is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Literal
+
+import numpy as np
+
+from heterformer.compare.compared_run import Job, Result, query_ranks
+from heterformer.compare.significance import Difference, Floats, paired_bootstrap
+from heterformer.compare.variants import Variant
+
+OWN_GROUPS = ("ablation", "dimension")  # of variants of Heterformer itself
+TESTED = ("prec", "mrr", "full_mrr", "hits_1")  # metrics whose difference is tested
+Status = Literal["finished", "failed", "unfinished"]
+
+
+@dataclass(frozen=True)
+class SeedResult:
+    """One run, or why there is none."""
+
+    seed: int
+    path: Path
+    status: Status
+    reason: str = ""
+    result: Result | None = None
+
+
+@dataclass(frozen=True)
+class Row:
+    """One variant over its seeds."""
+
+    variant: Variant
+    seeds: tuple[SeedResult, ...]
+
+    @property
+    def finished(self) -> list[Result]:
+        return [seed.result for seed in self.seeds if seed.result is not None]
+
+    def values(self, metric: str) -> list[float]:
+        return [result.figures[metric] for result in self.finished]
+
+    def mean(self, metric: str) -> float:
+        return fmean(self.values(metric))
+
+    def deviation(self, metric: str) -> float | None:
+        """The sample standard deviation over seeds; one seed has none."""
+        values = self.values(metric)
+        return stdev(values) if len(values) > 1 else None
+
+
+@dataclass(frozen=True)
+class Lead:
+    """Heterformer against the best of the others, by one metric."""
+
+    metric: str
+    rival: Variant
+    difference: Difference
+
+    @property
+    def significant(self) -> bool:
+        return self.difference.mean > 0 and self.difference.p < 0.05
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The rows, in the order of the paper's tables."""
+
+    network: str
+    rows: tuple[Row, ...]
+    command: str
+
+    @cached_property
+    def leads(self) -> tuple[Lead, ...]:
+        """Heterformer against the best baseline, or where there is none against the best other variant."""
+        return tuple(_leads(self.rows))
+
+    @property
+    def models(self) -> list[Row]:
+        return [row for row in self.rows if row.variant.group not in OWN_GROUPS]
+
+    @property
+    def ablations(self) -> list[Row]:
+        """Heterformer without its parts, after Heterformer itself."""
+        rows = [row for row in self.rows if row.variant.group in OWN_GROUPS]
+        whole = [row for row in self.rows if row.variant.name == "heterformer"]
+        return [*whole, *rows] if rows else []
+
+    @property
+    def failed(self) -> list[tuple[Row, SeedResult]]:
+        return [(row, seed) for row in self.rows for seed in row.seeds if seed.status == "failed"]
+
+
+def gathered(network: str, jobs: Sequence[Job], command: str) -> Comparison:
+    """What the jobs' folders hold by now."""
+    rows = []
+    for variant in dict.fromkeys(job.variant.name for job in jobs):
+        own = [job for job in jobs if job.variant.name == variant]
+        rows.append(Row(own[0].variant, tuple(_seed_result(job) for job in own)))
+    return Comparison(network, tuple(rows), command)
+
+
+def _seed_result(job: Job) -> SeedResult:
+    if job.finished():
+        return SeedResult(job.seed, job.path, "finished", result=Result.open(job.path))
+    if job.failure.is_file():
+        return SeedResult(job.seed, job.path, "failed", job.failure.read_text(encoding="utf-8"))
+    return SeedResult(job.seed, job.path, "unfinished")
+
+
+def _leads(rows: Sequence[Row]) -> Iterable[Lead]:
+    rows = [row for row in rows if row.finished]
+    ours = next((row for row in rows if row.variant.name == "heterformer"), None)
+    others = [row for row in rows if row is not ours]
+    baselines = [row for row in others if row.variant.group not in OWN_GROUPS]
+    if ours is None or not others:
+        return
+    for metric in TESTED:
+        rival = max(baselines or others, key=lambda row: row.mean(metric))
+        found = paired_bootstrap(query_figures(ours, metric), query_figures(rival, metric))
+        yield Lead(metric, rival.variant, found)
+
+
+def query_figures(row: Row, metric: str) -> Floats:
+    """(Q,): what each test query contributes to the metric's mean, averaged over seeds."""
+    form = "full" if metric in ("full_mrr", "hits_1") else "in_batch"
+    ranks = np.stack([query_ranks(seed.path)[form] for seed in row.seeds if seed.result])  # (seeds, Q)
+    each = 1 / ranks if metric.endswith("mrr") else ranks == 1
+    mean: Floats = each.mean(0, dtype=np.float64)
+    return mean

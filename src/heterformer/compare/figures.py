@@ -1,0 +1,157 @@
+"""The figures of a comparison: models, learning curves, warm-up, ablations and the textless dimension."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from heterformer.compare.comparison import Comparison, Row
+from heterformer.compare.curves import Curve, draw_curves, validation_curve
+from heterformer.figures import COLORS, GREY, HIGHLIGHT, colors_of, figure
+from heterformer.training.run import Run
+
+WARM_UP = {"heterformer": "Heterformer", "no_warm_up": "w/o warm-up", "no_tl": "w/o textless"}  # Figure 6
+ABLATIONS = ("no_vnt", "no_tr", "no_tl", "no_hp", "no_warm_up", "heterformer")  # Figure 4
+LINES = 5  # learning curves with a name; the others are faint
+
+
+def draw_comparison(comparison: Comparison, out: Path) -> list[Path]:
+    """The figures that the finished runs allow, and the files they are in."""
+    figures: dict[str, Callable[[Comparison, Path], bool]] = {
+        "models": draw_models,
+        "learning_curves": draw_learning_curves,
+        "warm_up": draw_warm_up,
+        "ablations": draw_ablations,
+        "textless_dim": draw_textless_dim,
+    }
+    paths = {name: out / f"{name}.png" for name in figures}
+    return [path for name, path in paths.items() if figures[name](comparison, path)]
+
+
+def draw_models(comparison: Comparison, path: Path) -> bool:
+    """PREC and full MRR of the models, best at the top, with their deviations over seeds."""
+    rows = [row for row in comparison.models if row.finished]
+    if len(rows) < 2:
+        return False
+    rows.sort(key=lambda row: row.mean("prec"))
+    with figure(path, 0.7 + 0.17 * len(rows), columns=2) as (_, axes):
+        for axis, metric, title in zip(axes, ("prec", "full_mrr"), ("PREC", "full MRR"), strict=True):
+            for height, row in enumerate(rows):
+                color = HIGHLIGHT if row.variant.name == "heterformer" else COLORS[0]
+                axis.errorbar(
+                    row.mean(metric), height, xerr=row.deviation(metric), fmt="o", color=color, elinewidth=1
+                )
+            axis.set(title=title, ylim=(-0.6, len(rows) - 0.4))
+            axis.set_yticks(range(len(rows)), [row.variant.display_name for row in rows])
+            axis.grid(axis="y", visible=False)
+            axis.locator_params(axis="x", nbins=4)
+            axis.margins(x=0.1)
+        axes[1].set_yticklabels([])
+    return True
+
+
+def draw_learning_curves(comparison: Comparison, path: Path) -> bool:
+    """Validation PREC of the models: Heterformer's, the best others', and the rest without names."""
+    found = list(_curves(comparison.models))
+    if not found:
+        return False
+    found.sort(key=lambda pair: (pair[0].variant.name != "heterformer", -pair[1].mean.max()))
+    colors = colors_of([row.variant.name for row, _ in found[:LINES]])
+    with figure(path, 2.1) as (_, (axes,)):
+        draw_curves(
+            axes,
+            {row.variant.display_name: curve for row, curve in found[:LINES]},
+            {row.variant.display_name: colors[row.variant.name] for row, _ in found[:LINES]},
+            [curve for _, curve in found[LINES:]],
+        )
+        if found[LINES:]:
+            corner = {"xycoords": "axes fraction", "ha": "right", "fontsize": 6.5, "color": GREY}
+            axes.annotate("grey: the other models", (0.99, 0.03), **corner)
+    return True
+
+
+def draw_warm_up(comparison: Comparison, path: Path) -> bool:
+    """The paper's Figure 6: Heterformer with and without warm-up, and without textless nodes."""
+    curves = {
+        row.variant.name: curve for row, curve in _curves(comparison.rows) if row.variant.name in WARM_UP
+    }
+    if len(curves) < 2:
+        return False
+    colors = colors_of(list(WARM_UP))
+    with figure(path, 2.1) as (_, (axes,)):
+        draw_curves(
+            axes,
+            {WARM_UP[name]: curve for name, curve in curves.items()},
+            {WARM_UP[name]: colors[name] for name in curves},
+        )
+    return True
+
+
+def draw_ablations(comparison: Comparison, path: Path) -> bool:
+    """The paper's Figure 4, and its other ablations: PREC without each part."""
+    rows = {row.variant.name: row for row in comparison.rows if row.finished}
+    shown = [rows[name] for name in ABLATIONS if name in rows]
+    if len(shown) < 2 or shown == [rows.get("heterformer")]:
+        return False
+    with figure(path, 1.9) as (_, (axes,)):
+        for place, row in enumerate(shown):
+            mean, deviation = row.mean("prec"), row.deviation("prec")
+            color = HIGHLIGHT if row.variant.name == "heterformer" else COLORS[0]
+            axes.bar(
+                place, mean, 0.62, color=color, yerr=deviation, ecolor="#333333", error_kw={"elinewidth": 1}
+            )
+            top = mean + (deviation or 0)
+            axes.annotate(
+                _short(mean), (place, top), (0, 2), textcoords="offset points", ha="center", fontsize=7
+            )
+        names = [row.variant.display_name.replace(" ", "\n") for row in shown]
+        axes.set_xticks(range(len(shown)), names, fontsize=6.5)
+        axes.set_ylabel("test PREC")
+        axes.grid(axis="x", visible=False)
+        axes.set_ylim(0, 1.12 * max(row.mean("prec") + (row.deviation("prec") or 0) for row in shown) or 1)
+        axes.set_xlim(-0.6, len(shown) - 0.4)
+    return True
+
+
+def draw_textless_dim(comparison: Comparison, path: Path) -> bool:
+    """The paper's Figure 5: PREC against the width of textless embeddings."""
+    rows = [row for row in comparison.rows if row.finished and _textless_dim(row)]
+    if len(rows) < 2 or all(row.variant.group != "dimension" for row in rows):
+        return False
+    rows.sort(key=_textless_dim)
+    dims, means = [_textless_dim(row) for row in rows], [row.mean("prec") for row in rows]
+    with figure(path, 1.8) as (_, (axes,)):
+        axes.errorbar(
+            dims,
+            means,
+            yerr=[row.deviation("prec") or 0 for row in rows],
+            color=HIGHLIGHT,
+            marker="o",
+            elinewidth=1,
+        )
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(dims, [str(dim) for dim in dims])
+        axes.minorticks_off()
+        axes.set(xlabel="dimension of textless embeddings", ylabel="test PREC")
+        axes.margins(y=0.2)
+    return True
+
+
+def _curves(rows: Iterable[Row]) -> Iterable[tuple[Row, Curve]]:
+    """Of variants that were validated more than once."""
+    for row in rows:
+        runs = [Run(seed.path) for seed in row.seeds if seed.result]
+        if runs and len((curve := validation_curve(runs)).steps) > 1:
+            yield row, curve
+
+
+def _textless_dim(row: Row) -> int:
+    """Of Heterformer with all its parts; 0 for other variants."""
+    if row.variant.name != "heterformer" and row.variant.group != "dimension":
+        return 0
+    path = next(seed.path for seed in row.seeds if seed.result)
+    return Run(path).options().model.textless_dim
+
+
+def _short(figure_: float) -> str:
+    return f"{figure_:.3f}".removeprefix("0")

@@ -1,0 +1,123 @@
+"""The vectors that tasks are done with: a run's own, or anybody's from a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from heterformer.arrays import Ints
+from heterformer.embedding.vectors import Vectors
+from heterformer.errors import InputError
+from heterformer.network.schema import NodeType
+from heterformer.network.store import Network
+
+FOREIGN = "expected what 'heterformer embed' wrote or a Parquet table with the columns id, vector and type"
+
+
+@dataclass(frozen=True)
+class NodeVectors:
+    """Vectors of nodes of one type: ``matrix[i]`` is that of the node in row ``rows[i]`` of the network."""
+
+    rows: Ints  # (n,), ascending
+    matrix: NDArray[Any]  # (n, d)
+
+    @classmethod
+    def of_all(cls, matrix: NDArray[Any]) -> NodeVectors:
+        return cls(np.arange(len(matrix)), matrix)
+
+    def of(self, rows: Ints) -> NDArray[np.float32]:
+        """(n, d): the vectors of nodes that have some."""
+        chosen: NDArray[np.float32] = self.matrix[np.searchsorted(self.rows, rows)].astype(np.float32)
+        return chosen
+
+    def has(self, rows: Ints) -> NDArray[np.bool_]:
+        """Which of the nodes have vectors."""
+        return np.isin(rows, self.rows)
+
+
+Vectorized = Mapping[NodeType, NodeVectors]
+
+
+def looked_up(vectors: Vectorized, node_type: NodeType, rows: Ints, normalize: bool = False) -> Tensor:
+    """(n, d): the vectors of some rows, scaled to length 1 if asked."""
+    found = torch.from_numpy(vectors[node_type].of(rows))
+    return torch.nn.functional.normalize(found, dim=1) if normalize else found
+
+
+def given_vectors(path: Path, network: Network) -> dict[NodeType, NodeVectors]:
+    """Vectors from a file, whoever made it. Nodes may be missing; ids that the network lacks may not be."""
+    if not path.exists():
+        raise InputError(f"{path}: does not exist, {FOREIGN}.")
+    if path.is_dir():
+        opened = Vectors.open(path)
+        tables = {t: (pl.Series(opened.ids(t)), np.asarray(opened.matrix(t))) for t in opened.types}
+    else:
+        tables = _read_table(path, network)
+    return {t: _checked(path, network, t, *table) for t, table in tables.items()}
+
+
+def _read_table(path: Path, network: Network) -> dict[NodeType, tuple[pl.Series, NDArray[Any]]]:
+    """Ids and vectors by type. Without a column 'type' all are of the predicted relation's source type."""
+    try:
+        frame = pl.read_parquet(path, glob=False)
+    except (OSError, pl.exceptions.PolarsError):
+        raise InputError(f"{path}: holds no vectors, {FOREIGN}.") from None
+    for name in ("id", "vector"):
+        if name not in frame.columns:
+            raise InputError(f"{path}: has no column {name!r}, found {', '.join(frame.columns)}.")
+    if "type" not in frame.columns:
+        frame = frame.with_columns(type=pl.lit(network.schema.predicted.source))
+    if not len(frame):
+        raise InputError(f"{path}: has no rows, expected a vector for each node.")
+    frame = frame.with_columns(pl.col("id", "type").cast(pl.String)).with_row_index("row", offset=1)
+    parts = frame.partition_by("type", as_dict=True)
+    return {
+        str(t): (part["id"], _as_array(path, part["vector"], part["row"]).to_numpy())
+        for (t,), part in parts.items()
+    }
+
+
+def _as_array(path: Path, vector: pl.Series, rows: pl.Series) -> pl.Series:
+    """Lists of numbers of one type's nodes, which must be equally long."""
+    dtype = vector.dtype
+    if not isinstance(dtype, pl.List | pl.Array) or not dtype.inner.is_numeric():
+        raise InputError(f"{path}: column 'vector' holds {dtype}, expected lists of numbers.")
+    if isinstance(dtype, pl.Array):
+        return vector
+    lengths = vector.list.len().fill_null(0).to_numpy()
+    width = int(np.bincount(lengths).argmax())
+    odd = lengths != width
+    if odd.any() or not width:
+        first = int(odd.argmax())
+        expected = f"expected {width}, as most have" if width else "expected some"
+        raise InputError(f"{path}: row {rows[first]}: {lengths[first]} numbers in 'vector', {expected}.")
+    return vector.list.to_array(width)
+
+
+def _checked(
+    path: Path, network: Network, node_type: NodeType, ids: pl.Series, matrix: NDArray[Any]
+) -> NodeVectors:
+    """In the order of the network's rows. One sentence for whatever cannot be right."""
+    if node_type not in network.schema.node_types:
+        known = ", ".join(map(repr, network.schema.node_types))
+        raise InputError(f"{path}: has vectors of type {node_type!r}, the node types are {known}.")
+    wrong = ~np.isfinite(matrix.astype(np.float32)).all(1)
+    if wrong.any():
+        found = f"the vector of {node_type} {ids[int(wrong.argmax())]!r} has a value that is not a number"
+        raise InputError(f"{path}: {found} ({int(wrong.sum()):,} of {len(ids):,} have).")
+    if (again := ids.is_duplicated()).any():
+        raise InputError(f"{path}: {node_type} {ids.filter(again)[0]!r} has two vectors, expected one.")
+    try:
+        rows = network.rows(node_type, ids.to_list())
+    except InputError as error:
+        raise InputError(f"{path}: has a vector for an unknown node ({error}).") from None
+    order = np.argsort(rows)
+    return NodeVectors(rows[order], matrix[order])

@@ -1,0 +1,1 @@
+"""What vectors are worth: link prediction, classification, clustering."""

@@ -1,0 +1,159 @@
+"""Node classification on fixed vectors (Section 4.3): do they tell classes that the model was never told?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from heterformer.errors import InputError
+from heterformer.evaluation.stratified import LEAST_MEMBERS, PARTS, stratified_parts
+from heterformer.metrics import F1, Repeated, f1_scores
+from heterformer.network.labels import Labels, Vectors
+from heterformer.network.left_out import NAMED, LeftOut
+from heterformer.progress import progress_bar
+
+if TYPE_CHECKING:
+    from heterformer.evaluation.classifiers import Examples, Predictor
+
+CLASSIFIERS = ("mlp", "logistic_regression", "majority")
+
+
+@dataclass(frozen=True)
+class ClassificationOptions:
+    """The classifier of the paper, and how often it is trained."""
+
+    hidden: int = 200
+    """Width of the MLP's hidden layer."""
+    repeats: int = 5
+    """Divide the nodes 7:1:2 and train so many times; figures are means."""
+    learning_rate: float | None = None
+    """Of the MLP; unless given, the paper's .001 for text-rich and .01 for textless nodes."""
+    batch_size: int = 128
+    """Nodes per step of the MLP."""
+    patience: int = 10
+    """Stop after so many epochs without a lower validation loss."""
+    max_epochs: int = 200
+    """Train the MLP for at most so many epochs."""
+    max_nodes: int | None = None
+    """Classify so many nodes of a type, drawn at random; all of them unless given."""
+    seed: int = 0
+    """Seed of the parts, of the MLP's start and of the nodes that are drawn."""
+
+    def __post_init__(self) -> None:
+        if self.seed < 0:
+            raise InputError(f"--seed is {self.seed}, expected 0 or more.")
+        for name, value in asdict(self).items():
+            if name != "seed" and value is not None and not value > 0:
+                raise InputError(f"--{name.replace('_', '-')} is {value}, expected more than 0.")
+
+    def learning_rate_of(self, textless: bool) -> float:
+        """What was asked for, or else the paper's for this kind of node."""
+        return self.learning_rate or (0.01 if textless else 0.001)
+
+
+@dataclass(frozen=True)
+class Scores:
+    """One classifier's F1 on the test part of each repeat."""
+
+    micro: Repeated
+    macro: Repeated
+
+
+@dataclass(frozen=True)
+class ClassificationResult:
+    """How well classes are told, and what to hold that against."""
+
+    nodes: int
+    classes: dict[str, int]
+    """Class to number of nodes, most frequent first."""
+    left_out: tuple[LeftOut, ...]
+    """Of the type's labels; the last for having fewer nodes than there are parts, if some have."""
+    multi: bool
+    labels_per_node: float
+    parts: tuple[tuple[int, int, int], ...]
+    """Nodes in the training, validation and test part of each repeat."""
+    learning_rate: float
+    scores: dict[str, Scores]
+    """By classifier; 'majority' looks at no vector and is what chance gives."""
+
+
+def classify(
+    vectors: Vectors,
+    labels: Labels,
+    options: ClassificationOptions,
+    learning_rate: float,
+    progress: str | None = None,
+) -> ClassificationResult:
+    """Train classifiers on ``vectors`` (n, d) of the nodes ``labels.rows`` and score them on unseen ones.
+
+    Classes with fewer nodes than parts are left out, and so are nodes with no other class. The parts depend
+    on the labels and the seed alone: models are compared on the same nodes. ``progress`` names the bar.
+    """
+    labels.check(vectors)
+    chosen, left_out = _chosen(labels, options)
+    known = labels.vectors_of(chosen, vectors)  # (n, d)
+    f1: dict[str, list[F1]] = {name: [] for name in CLASSIFIERS}
+    sizes = []
+    with progress_bar(progress or f"classifying {labels.node_type}", options.repeats * len(f1)) as bar:
+        for repeat in range(options.repeats):
+            rng = np.random.default_rng([options.seed, repeat + 1])
+            part = stratified_parts(chosen.matrix, rng)  # (n,)
+            train, validation, test = ((known[part == p], chosen.matrix[part == p]) for p in PARTS)
+            sizes.append((len(train[0]), len(validation[0]), len(test[0])))
+            fits = _fits(train, validation, chosen.multi, options, learning_rate, int(rng.integers(1 << 31)))
+            for name, fit in fits.items():
+                f1[name].append(f1_scores(test[1], fit()(test[0])))
+                bar.advance()
+    return ClassificationResult(
+        nodes=len(chosen),
+        classes=dict(zip(chosen.classes, chosen.members.tolist(), strict=True)),
+        left_out=left_out,
+        multi=chosen.multi,
+        labels_per_node=float(chosen.matrix.sum(1).mean()),
+        parts=tuple(sizes),
+        learning_rate=learning_rate,
+        scores={
+            name: Scores(Repeated.of(s.micro for s in found), Repeated.of(s.macro for s in found))
+            for name, found in f1.items()
+        },
+    )
+
+
+def _chosen(labels: Labels, options: ClassificationOptions) -> tuple[Labels, tuple[LeftOut, ...]]:
+    """The nodes to classify, and the classes that are too rare among them or were so before."""
+    sample = labels.sample(options.max_nodes, np.random.default_rng(options.seed))
+    chosen = sample.with_members(LEAST_MEMBERS)
+    if len(chosen.classes) < 2:
+        found = (
+            f"found {len(chosen.classes)} of {len(labels.classes)} classes with {LEAST_MEMBERS} nodes or more"
+        )
+        raise InputError(f"{labels.node_type}: {found} to divide 7:1:2, expected at least two.")
+    rare = tuple(name for name in sample.classes if name not in chosen.classes)
+    if not rare:
+        return chosen, labels.left_out
+    lost = LeftOut(
+        f"fewer than {LEAST_MEMBERS} nodes here", len(rare), len(sample) - len(chosen), rare[:NAMED]
+    )
+    return chosen, (*labels.left_out, lost)
+
+
+def _fits(
+    train: Examples,
+    validation: Examples,
+    multi: bool,
+    options: ClassificationOptions,
+    learning_rate: float,
+    seed: int,
+) -> dict[str, Callable[[], Predictor]]:
+    """How to fit each classifier; the test part is nobody's argument."""
+    from heterformer.evaluation.classifiers import MLP, fit_logistic_regression, fit_majority  # take seconds
+
+    mlp = MLP(options.hidden, learning_rate, options.batch_size, options.patience, options.max_epochs)
+    return {
+        "mlp": lambda: mlp.fit(train, validation, multi, seed),
+        "logistic_regression": lambda: fit_logistic_regression(train, multi),
+        "majority": lambda: fit_majority(train, multi),
+    }

@@ -1,0 +1,254 @@
+"""Every task that a network's pairs and labels allow, on a run's vectors or on anybody's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from heterformer.arrays import Ints
+from heterformer.batches.batcher import Batcher
+from heterformer.batches.visible import VisibleNetwork
+from heterformer.distributed import ProcessGroup
+from heterformer.embedding.node_vectors import NodeVectors, Vectorized, looked_up
+from heterformer.evaluation.classification import ClassificationResult, classify
+from heterformer.evaluation.clustering import ClusteringResult, cluster
+from heterformer.evaluation.link_prediction import (
+    LinkPrediction,
+    Question,
+    predicted_pairs,
+    ranks_by_model,
+    ranks_of,
+)
+from heterformer.evaluation.notes import Notes
+from heterformer.evaluation.open_run import OpenRun
+from heterformer.evaluation.options import EvaluateOptions, Task
+from heterformer.network.labels import Labels, labelled_types, labels_of_type
+from heterformer.network.schema import NodeType, Relation
+from heterformer.network.split.other_pairs import draw_other_pairs, other_relations
+from heterformer.network.split.pairs import Pairs
+from heterformer.network.split.split import Split, make_split
+from heterformer.network.store import Network
+from heterformer.search.store import SearchStore
+from heterformer.states.text_states import stored_states
+
+ON_LABELS: tuple[Task, ...] = ("classification", "clustering")
+Setting = Literal["transductive", "inductive"]  # nodes that training has seen, or those it has not
+
+
+@dataclass(frozen=True)
+class Classified:
+    """The classes of some nodes of a type, told by their vectors."""
+
+    node_type: NodeType
+    setting: Setting
+    result: ClassificationResult
+
+
+@dataclass(frozen=True)
+class Clustered:
+    """The classes of a type's nodes, found by clustering their vectors."""
+
+    node_type: NodeType
+    result: ClusteringResult
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What was found, and why something is missing."""
+
+    network: Network
+    link_prediction: list[LinkPrediction] = field(default_factory=list)
+    seen: tuple[str, ...] = ()
+    """Relations whose asked pairs were shown to the model in training: their figures flatter it."""
+    classification: list[Classified] = field(default_factory=list)
+    clustering: list[Clustered] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def evaluate_run(
+    opened: OpenRun, options: EvaluateOptions, processes: ProcessGroup | None = None
+) -> tuple[Evaluation, Vectorized]:
+    """All tasks but the map, with a run's model; and the vectors, for the map.
+
+    Several processes share the ranking, which takes the time; the rest is the first one's.
+    """
+    processes = processes or ProcessGroup()
+    found, notes = Evaluation(opened.network), Notes()
+    with processes.main_process_first():
+        labels = _labels(found.network, opened.model.embedded_types, options, notes)
+    if options.wants("link_prediction"):
+        found = _links_of_run(found, opened, options, notes, processes)
+    if not processes.is_main:
+        return found, {}
+    vectors: Vectorized = {}
+    if any(options.wants(task) for task in (*ON_LABELS, "map")):
+        device, precision = options.device, options.precision
+        store = SearchStore.open(opened.run, opened.network, device=device, precision=precision)
+        vectors = {t: NodeVectors.of_all(store.matrix(t)) for t in store.types}
+    _on_labels(found, labels, vectors, opened.split.hidden, options, notes)
+    return replace(found, notes=notes.sentences), vectors
+
+
+def evaluate_vectors(network: Network, vectors: Vectorized, options: EvaluateOptions) -> Evaluation:
+    """All tasks but the map, with vectors from elsewhere."""
+    found, notes = Evaluation(network), Notes()
+    split = None if options.split is None else Split.open(options.split, network)
+    labels = _labels(network, tuple(vectors), options, notes)
+    if options.wants("link_prediction"):
+        with notes.trying("No link prediction", "link_prediction"):
+            found = _links_of_vectors(found, vectors, split or make_split(network), options, notes)
+        notes.insist("link_prediction", options.tasks, found.link_prediction)
+    _on_labels(found, labels, vectors, split.hidden if split else {}, options, notes)
+    return replace(found, notes=notes.sentences)
+
+
+def _links_of_run(
+    found: Evaluation, opened: OpenRun, options: EvaluateOptions, notes: Notes, processes: ProcessGroup
+) -> Evaluation:
+    """The predicted relation's held-out pairs, then those of all others that the model can rank."""
+    network, model, split = opened.network, opened.model, opened.split
+    predicted = predicted_pairs(network, {part: getattr(split, part) for part in options.parts})
+    others, drawn = _other_questions(network, split, model.embedded_types, notes)
+    # Pairs of other relations are hidden while they are asked for; the predicted relation's figures, which
+    # are compared between runs, are of all neighbours that training had.
+    hiding = VisibleNetwork.for_evaluation(network, split, drawn)
+    hiding_batcher = Batcher(hiding, opened.batcher.tokens)
+    fast = torch.autocast(model.device.type, torch.bfloat16, enabled=options.precision == "bf16")
+    with fast, stored_states(model, opened.batcher.tokens, opened.run.path, processes) as states:
+        ranks = ranks_by_model(model, opened.batcher, predicted, opened.seed, states, processes)
+        ranks += ranks_by_model(model, hiding_batcher, others, opened.seed, states, processes)
+    figures = [r.figures(q, network.schema) for q, r in zip([*predicted, *others], ranks, strict=True)]
+    return replace(found, link_prediction=figures, seen=tuple(n for n in drawn if n not in split.others))
+
+
+def _links_of_vectors(
+    found: Evaluation, vectors: Vectorized, split: Split, options: EvaluateOptions, notes: Notes
+) -> Evaluation:
+    """A split's pairs among nodes that have vectors; whoever made those may have seen them."""
+    network = found.network
+    questions = []
+    if _rankable(network.schema.predicted, tuple(vectors), notes):
+        questions = predicted_pairs(network, {part: getattr(split, part) for part in options.parts})
+    questions += _other_questions(network, split, tuple(vectors), notes)[0]
+    asked = []
+    for question in questions:
+        ends = question.relation.source, question.relation.target
+        widths = [vectors[t].matrix.shape[1] for t in ends]
+        if widths[0] != widths[1]:
+            lengths = f"vectors of {ends[0]} nodes have {widths[0]} numbers, those of {ends[1]} {widths[1]}"
+            notes.sentences.append(f"{question.relation.name}: not ranked; {lengths}.")
+            continue
+        there = np.logical_and(*(vectors[t].has(question.pairs[:, i]) for i, t in enumerate(ends)))
+        if not there.all():
+            told = f"{there.sum():,} of {len(there):,} {question.part} pairs have vectors at both ends"
+            notes.sentences.append(f"{question.relation.name}: {told}; the others are not asked for.")
+        if there.any():
+            asked.append(replace(question, pairs=question.pairs[there]))
+    known = {t: one.rows for t, one in vectors.items()}
+    scaled = options.similarity == "cosine"
+
+    ranks = ranks_of(asked, partial(looked_up, vectors, normalize=scaled), network, _inner_product, known)
+    figures = [r.figures(q, network.schema) for q, r in zip(asked, ranks, strict=True)]
+    return replace(found, link_prediction=figures)
+
+
+def _inner_product(queries: Tensor, keys: Tensor) -> Tensor:
+    return queries @ keys.T
+
+
+def _other_questions(
+    network: Network, split: Split, types: tuple[NodeType, ...], notes: Notes
+) -> tuple[list[Question], dict[str, Pairs]]:
+    """Pairs of the relations besides the predicted one: those that the split holds out, or drawn now."""
+    pairs: dict[str, Pairs] = {}
+    for relation in other_relations(network):
+        if _rankable(relation, types, notes):
+            drawn = split.others.get(relation.name)
+            drawn = draw_other_pairs(network, relation, seed=0) if drawn is None else drawn
+            if len(drawn):
+                pairs[relation.name] = drawn
+            else:
+                only = f"every {relation.target} has a single edge, and hidden it would be unknown"
+                notes.sentences.append(f"{relation.name}: not ranked; {only}.")
+    questions = [Question("test", network.schema.relation(name), drawn) for name, drawn in pairs.items()]
+    return questions, pairs
+
+
+def _rankable(relation: Relation, types: tuple[NodeType, ...], notes: Notes) -> bool:
+    """Whether both ends have vectors; if not, that is a note."""
+    lacking = [t for t in dict.fromkeys((relation.source, relation.target)) if t not in types]
+    if lacking:
+        missing = f"there are no vectors of {' and '.join(lacking)} nodes"
+        notes.sentences.append(f"{relation.name}: not ranked; {missing}.")
+    return not lacking
+
+
+def _labels(
+    network: Network, types: tuple[NodeType, ...], options: EvaluateOptions, notes: Notes
+) -> dict[NodeType, Labels]:
+    """The labels of every type with vectors. It comes first: a mistake shows before hours of work."""
+    found: dict[NodeType, Labels] = {}
+    if not any(options.wants(task) for task in ON_LABELS):
+        return found
+    with notes.trying("No classification and no clustering", *ON_LABELS):
+        for node_type in (t for t in labelled_types(network) if t in types):
+            with notes.trying(f"No classification and no clustering of {node_type}", *ON_LABELS):
+                found[node_type] = labels_of_type(network, node_type, options.labels)
+                notes.sentences.extend(f"{node_type}: {one}." for one in found[node_type].left_out)
+    for task in ON_LABELS:
+        notes.insist(task, options.tasks, found)
+    return found
+
+
+def _on_labels(
+    found: Evaluation,
+    labels: Mapping[NodeType, Labels],
+    vectors: Vectorized,
+    hidden: Mapping[NodeType, Ints],
+    options: EvaluateOptions,
+    notes: Notes,
+) -> None:
+    """Classification and clustering of every type that has labels and vectors."""
+    for node_type, all_labels in labels.items():
+        known = all_labels.restricted(vectors[node_type].rows)
+        unseen = hidden.get(node_type, np.empty(0, dtype=np.int64))
+        one = _of_type(found.network, known, vectors[node_type], unseen, options, notes)
+        found.classification.extend(one[0])
+        found.clustering.extend(one[1])
+    notes.insist("classification", options.tasks, found.classification)
+    notes.insist("clustering", options.tasks, found.clustering)
+
+
+def _of_type(
+    network: Network,
+    labels: Labels,
+    vectors: NodeVectors,
+    unseen: Ints,
+    options: EvaluateOptions,
+    notes: Notes,
+) -> tuple[list[Classified], list[Clustered]]:
+    """Nodes that training has not seen are classified apart from the others, among themselves."""
+    node_type, textless = labels.node_type, labels.node_type in network.schema.textless
+    rate = options.classification.learning_rate_of(textless)
+    settings: dict[Setting, Labels] = {"transductive": labels.restricted(np.setdiff1d(labels.rows, unseen))}
+    if len(unseen):
+        settings["inductive"] = labels.restricted(unseen)
+    classified, clustered = [], []
+    for setting, chosen in settings.items() if options.wants("classification") else ():
+        with notes.trying(f"No {setting} classification", "classification"):
+            title = f"classifying {node_type} ({setting})"
+            told = classify(vectors.of(chosen.rows), chosen, options.classification, rate, title)
+            classified.append(Classified(node_type, setting, told))
+            here = told.left_out[len(chosen.left_out) :]
+            notes.sentences.extend(f"{node_type} ({setting}): {one}." for one in here)
+    if options.wants("clustering") and not textless:
+        with notes.trying("No clustering", "clustering"):
+            grouped = cluster(vectors.of(labels.rows), labels, options.clustering)
+            clustered.append(Clustered(node_type, grouped))
+    return classified, clustered

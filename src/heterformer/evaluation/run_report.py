@@ -1,0 +1,70 @@
+"""``heterformer evaluate``: do all tasks, then leave a page, its figures and its values behind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from heterformer.distributed import ProcessGroup
+from heterformer.embedding.node_vectors import Vectorized, given_vectors
+from heterformer.errors import InputError
+from heterformer.evaluation.evaluate import Evaluation, evaluate_run, evaluate_vectors
+from heterformer.evaluation.notes import Notes
+from heterformer.evaluation.open_run import open_run
+from heterformer.evaluation.options import EvaluateOptions, as_flags
+from heterformer.evaluation.report import Reported, about_run, about_vectors, write_report
+from heterformer.maps.draw import draw_map
+from heterformer.maps.node_map import Selection
+from heterformer.network.store import Network
+from heterformer.training.figure import draw_run
+from heterformer.typed_flags import as_typed
+
+
+def report_on_run(path: Path, options: EvaluateOptions, processes: ProcessGroup | None = None) -> Reported:
+    """Evaluate a run; the page is RUN/report.md, which of several processes the first one writes."""
+    processes = processes or ProcessGroup()
+    with processes.main_process_first():
+        if options.split is not None:
+            raise InputError("--split goes with --vectors; a run is asked for the pairs of its own split.")
+        opened = open_run(path, options.device)
+        _check_map(opened.network, options)
+    if processes.world_size > 1:
+        opened.model.to(processes.device)
+    found, vectors = evaluate_run(opened, options, processes)
+    if not processes.is_main:
+        return found, {}
+    figures = draw_run(opened.run, path / "figures") + _map(found, vectors, path, options)
+    return write_report(found, about_run(opened), [str(path)], path, figures, options)
+
+
+def report_on_vectors(file: Path, folder: Path, out: Path, options: EvaluateOptions) -> Reported:
+    """Evaluate vectors from elsewhere; the page is OUT/report.md."""
+    network = Network.open(folder)
+    vectors = given_vectors(file, network)
+    if out.exists() and not out.is_dir():
+        raise InputError(f"{out}: is a file, expected a folder for the report.")
+    _check_map(network, options)
+    found = evaluate_vectors(network, vectors, options)
+    out.mkdir(parents=True, exist_ok=True)
+    figures, about = _map(found, vectors, out, options), about_vectors(file, network, vectors)
+    of = [str(folder), "--vectors", str(file), "--out", str(out)]
+    return write_report(found, about, of, out, figures, options)
+
+
+def _check_map(network: Network, options: EvaluateOptions) -> None:
+    """A mistake shows before the tasks are done."""
+    if options.wants("map"):
+        Selection.of(network, network.schema.node_types, options.map)
+
+
+def _map(found: Evaluation, vectors: Vectorized, out: Path, options: EvaluateOptions) -> list[Path]:
+    """The map of the nodes that have vectors."""
+    if not options.wants("map"):
+        return []
+    notes, drawn = Notes(found.notes), list[Path]()
+    with notes.trying("No map", "map"):
+        try:
+            drawn = draw_map(found.network, vectors, out / "figures", options.map)
+        except InputError as error:  # whose flags are those of 'heterformer map'
+            raise InputError(as_typed(str(error), as_flags(options))) from None
+    notes.insist("map", options.tasks, drawn)
+    return drawn

@@ -1,0 +1,1 @@
+"""Why a vector is what it is: attention and neighbours."""

@@ -1,0 +1,133 @@
+"""Attention laid open for one centre: where its tokens look, and whom its virtual tokens are made of.
+
+The model's forward is fast because it never holds these probabilities as such. Here they are computed beside
+it, in plain steps with the model's own modules; the vector that comes out is the model's (the tests hold it
+against that). Baselines have no virtual neighbour tokens of two kinds and are not explained this way.
+
+Shapes: n tokens of the centre, Q of them queries, H heads of the PLM, V virtual tokens, N neighbours of one
+kind, k heads of the aggregation, d the PLM's width.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+from heterformer.batches.batch import Batch
+from heterformer.models.aggregation import Aggregation
+from heterformer.models.heterformer import Heterformer
+from heterformer.models.inference import evaluating
+from heterformer.models.plm.backbone import embed, pooled
+from heterformer.models.plm.packing import pack
+from heterformer.network.schema import EdgeType
+
+Queries = Literal["cls", "all"]
+
+
+class Edge(NamedTuple):
+    """How a centre sees one of its neighbours."""
+
+    edge_type: EdgeType
+    node: int  # a position in Batch.texts or, of a textless type, in Batch.textless[type]
+
+
+@dataclass(frozen=True)
+class LayerAttention:
+    """What one layer did. The PLM's first has no virtual tokens: V is 0, ``alpha`` empty."""
+
+    probabilities: Tensor  # (H, Q, V + n): from the queries to the virtual tokens, then to the text's (Eq. 2)
+    alpha: dict[str, Tensor]  # per virtual token (k, 1 + N): the centre itself, then its neighbours (Eq. 7)
+    virtual: Tensor  # (V, d): the virtual tokens themselves (Eq. 6), in the order of ``alpha``
+
+    def attention(self, queries: Queries) -> Tensor:
+        """(V + n,): the mean over heads, of [CLS] or over all tokens that ask.
+
+        In the last layer only [CLS] asks, unless the readout is the mean over tokens.
+        """
+        found = self.probabilities.mean(0)  # (Q, V + n)
+        return found[0] if queries == "cls" else found.mean(0)
+
+    def shares(self, kind: str) -> Tensor:
+        """(1 + N,): how much of a virtual token is the centre, then each neighbour; mean over heads."""
+        return self.alpha[kind].mean(0)
+
+
+@dataclass(frozen=True)
+class AttentionMap:
+    """All layers of one centre, and its vector as they make it."""
+
+    layers: tuple[LayerAttention, ...]
+    neighbors: dict[str, tuple[Edge, ...]]  # per virtual token, in the order of ``alpha``
+    vector: Tensor  # (d,)
+
+
+def attention_map(model: Heterformer, batch: Batch) -> AttentionMap:
+    """``model.encode_batch(batch)`` of a single centre, step by step, without dropout and gradients."""
+    if len(batch.centers) != 1:
+        raise ValueError(f"the batch has {len(batch.centers)} centres, expected one")
+    with evaluating(model):
+        return _attention_map(model, batch)
+
+
+def _attention_map(model: Heterformer, batch: Batch) -> AttentionMap:
+    """Algorithm 1, as in ``Heterformer.forward``."""
+    states = model.text_states(batch.texts.first(batch.neighbor_texts))  # (U, L, d)
+    packing = pack(batch.texts, batch.centers)
+    neighborhoods = {kind: model.propagate(kind, batch, states, packing.rank) for kind in model.kinds}
+    hidden = embed(model.backbone, packing)  # H^(0), (n, d)
+    plm_layers, by_cls = model.backbone.encoder.layer, model.config.readout == "cls"
+    layers = []
+    for depth, plm_layer in enumerate(plm_layers):
+        center = pooled(hidden, packing, model.config.neighbor_pooling)[0]  # h^(l), (d,)
+        alpha, tokens = {}, [hidden[:0]]
+        for kind in model.kinds if depth else ():
+            aggregation = model.aggregations[model.aggregation_name(kind, depth)]
+            messages = neighborhoods[kind].messages_at(depth)  # (N, d), Eq. 8
+            alpha[kind], token = _aggregated(aggregation, torch.cat([center[None], messages]))
+            tokens.append(token[None])
+        virtual = torch.cat(tokens)  # (V, d)
+        queries = hidden[:1] if by_cls and depth == len(plm_layers) - 1 else hidden  # what is read of it
+        probabilities, hidden = _attended(plm_layer, queries, torch.cat([virtual, hidden]))
+        layers.append(LayerAttention(probabilities, alpha, virtual))
+    vector = hidden[0] if by_cls else hidden.mean(0)
+    return AttentionMap(
+        tuple(layers), {k: _edges(model, k, batch) for k in model.kinds}, model.finished(vector)
+    )
+
+
+def _aggregated(aggregation: Any, entries: Tensor) -> tuple[Tensor, Tensor]:
+    """(k, 1 + N) and (d,): weights (Eq. 7) and token (Eq. 6) of ``entries``, (1 + N, d), the centre first."""
+    assert isinstance(aggregation, Aggregation)
+    heads = aggregation.heads
+    query = _by_head(entries[:1] @ aggregation.query.T, heads)  # (k, 1, d/k)
+    key = _by_head(entries @ aggregation.key.T, heads)  # (k, 1 + N, d/k)
+    value = _by_head(entries @ aggregation.value.T, heads)
+    alpha = torch.softmax(query @ key.mT / math.sqrt(key.shape[-1]), -1)  # (k, 1, 1 + N)
+    return alpha[:, 0], (alpha @ value).flatten()
+
+
+def _attended(layer: Any, queries: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
+    """(H, Q, V + n) and (Q, d): the asymmetric MHA's probabilities and the layer's output (Eq. 4 and 5)."""
+    attention = layer.attention.self
+    heads = attention.num_attention_heads
+    query = _by_head(attention.query(queries), heads)  # (H, Q, d/H)
+    key, value = (_by_head(part(tokens), heads) for part in (attention.key, attention.value))
+    probabilities = torch.softmax(query @ key.mT / math.sqrt(key.shape[-1]), -1)  # (H, Q, V + n)
+    mixture = (probabilities @ value).transpose(0, 1).flatten(1)  # (Q, d)
+    hidden = layer.attention.output(mixture, queries)  # LN(H + MHA(H, H~))
+    return probabilities, layer.output(layer.intermediate(hidden), hidden)  # LN(H' + MLP(H'))
+
+
+def _by_head(x: Tensor, heads: int) -> Tensor:
+    """(rows, d) to (heads, rows, d/heads)."""
+    return x.view(len(x), heads, -1).transpose(0, 1)
+
+
+def _edges(model: Heterformer, kind: str, batch: Batch) -> tuple[Edge, ...]:
+    """The neighbours in the order in which ``Heterformer.propagate`` takes them."""
+    seen = [r for r in model.edge_types[kind] if r in batch.neighbors]
+    return tuple(Edge(r, node) for r in seen for node in batch.neighbors[r].node.tolist())

@@ -1,0 +1,271 @@
+"""Why a node's vector is what it is: the attention on its text and neighbours, and who those neighbours are.
+
+A node with text is explained by its layers' attention and by its neighbours' shares in the virtual neighbour
+tokens, which only Heterformer has. A node without text attends to nothing: what is told of it is which of
+its text-rich neighbours' vectors are closest to its own, under any model that has vectors of such nodes.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from transformers import AutoTokenizer
+
+from heterformer.batches.batch import Batch
+from heterformer.batches.visible import VisibleNetwork
+from heterformer.embedding.two_passes import ANY_KEY, Embedding
+from heterformer.embedding.unseen import adapt_to_network
+from heterformer.errors import InputError
+from heterformer.explain.attention_map import AttentionMap, Edge, LayerAttention, Queries, attention_map
+from heterformer.explain.options import ExplainOptions
+from heterformer.models.contract import NodeEncoder
+from heterformer.models.heterformer import Heterformer
+from heterformer.models.inference import center_vectors, evaluating
+from heterformer.models.registry import DISPLAY_NAMES
+from heterformer.network.lookup import Node, find_node
+from heterformer.network.schema import EdgeType, Schema
+from heterformer.search.searcher import Named, node_type_named
+from heterformer.training.run import Run
+
+CONSIDERED = 200  # neighbours of each type whose vectors are compared with a textless node's
+
+Direction = Literal["out", "in"]
+
+
+@dataclass(frozen=True)
+class Neighbor(Named):
+    """A neighbour and the edge that joins it to the node."""
+
+    relation: str
+    direction: Direction  # 'out': the relation leads from the node to the neighbour; 'in': the other way
+
+
+@dataclass(frozen=True)
+class Sampled(Neighbor):
+    """A neighbour that a virtual token is made of."""
+
+    shares: tuple[float, ...]  # in the token of each layer that has one (Eq. 7), mean over heads
+    share: float  # mean over these layers
+
+
+@dataclass(frozen=True)
+class Close(Neighbor):
+    """A neighbour of a textless node."""
+
+    score: float  # the inner product of the two vectors
+
+
+@dataclass(frozen=True)
+class VirtualToken:
+    """What the virtual neighbour token of one kind is made of: the node itself and its sampled neighbours."""
+
+    kind: str  # text_rich or textless
+    layers: tuple[int, ...]  # the layers that have one
+    own_shares: tuple[float, ...]  # the node's own share in each of them
+    own_share: float
+    edges: int  # of this kind, that the neighbours were sampled from
+    neighbors: tuple[Sampled, ...]  # the largest share first
+
+
+@dataclass(frozen=True)
+class Layer:
+    """The attention in one layer: virtual tokens and text add up to 1."""
+
+    number: int  # from 1; the first layer has no virtual tokens
+    virtual: dict[str, float]  # by kind
+    text: float
+    tokens: tuple[float, ...]  # the text's, token by token
+
+
+@dataclass(frozen=True)
+class TextExplanation:
+    """A node with text."""
+
+    run: str
+    warm_up: bool
+    node: Named
+    queries: Queries
+    tokens: tuple[str, ...]
+    layers: tuple[Layer, ...]
+    virtual_tokens: tuple[VirtualToken, ...]
+
+
+@dataclass(frozen=True)
+class TextlessExplanation:
+    """A node without text: its neighbours with text, the closest first."""
+
+    run: str
+    node: Named
+    edges: int  # that it has to text-rich nodes
+    closest: tuple[Close, ...]
+
+
+Explanation = TextExplanation | TextlessExplanation
+
+
+class Explainer:
+    """A run opened for explaining the vectors that ``heterformer embed`` makes, with the same neighbours."""
+
+    def __init__(self, path: Path | str) -> None:
+        self.run = Run(path)
+        self.network = self.run.network()
+        self.schema = self.network.schema
+
+    def find(self, name: str, node_type: str = "") -> Node:
+        """A node by its id or name."""
+        known = self.schema.node_types
+        types = (node_type_named(self.schema, node_type, "--type"),) if node_type else known
+        return find_node(self.network, name, types, "--type")
+
+    def explain(self, node: Node, queries: Literal["auto", "cls", "all"] = "auto") -> Explanation:
+        """Read the model and explain one node."""
+        self.check(node)
+        return self._textless(node) if node.node_type in self.schema.textless else self._text(node, queries)
+
+    def check(self, node: Node) -> None:
+        """Refuse what cannot be explained, before the model is read."""
+        name = self.run.options().model.model
+        if node.node_type in self.schema.text_rich and name != "heterformer":
+            told = f"is {DISPLAY_NAMES[name]}, without the virtual neighbour tokens that would be explained"
+            raise InputError(f"{self.run.path}: its model {told}; expected a run of Heterformer.")
+
+    @cached_property
+    def _tokenizer(self) -> Any:
+        return AutoTokenizer.from_pretrained(self.run.path)
+
+    @cached_property
+    def _embedding(self) -> Embedding:
+        visible = VisibleNetwork.whole(self.network)
+        return Embedding(self.run.model(), visible, tokenizer=self._tokenizer)
+
+    @cached_property
+    def _model(self) -> NodeEncoder:
+        """With embeddings of all textless nodes, also of those that training did not see."""
+        work = self._embedding
+        with tempfile.TemporaryDirectory(prefix="heterformer-") as folder:
+            return adapt_to_network(work.trained, work.visible, work.tokens, Path(folder))[0]
+
+    def _text(self, node: Node, queries: Literal["auto", "cls", "all"]) -> TextExplanation:
+        model = self._model
+        assert isinstance(model, Heterformer)
+        if queries == "auto":
+            queries = "cls" if model.config.readout == "cls" else "all"
+        batch = self._embedding.batcher.nodes(node.node_type, np.array([node.row]), ANY_KEY)
+        found = attention_map(model, batch)
+        tokens = batch.texts.select(batch.centers).tokens.tolist()
+        return TextExplanation(
+            run=str(self.run.path),
+            warm_up=self.run.options().warm_up.warm_up,
+            node=Named.of(self.network, node),
+            queries=queries,
+            tokens=words(self._tokenizer, tokens),
+            layers=tuple(_layer(number, layer, queries) for number, layer in enumerate(found.layers, 1)),
+            virtual_tokens=tuple(self._virtual(node, kind, found, batch) for kind in found.layers[-1].alpha),
+        )
+
+    def _virtual(self, node: Node, kind: str, found: AttentionMap, batch: Batch) -> VirtualToken:
+        layers = {number: layer for number, layer in enumerate(found.layers, 1) if kind in layer.alpha}
+        shares = torch.stack([layer.shares(kind) for layer in layers.values()])  # (layers, 1 + N)
+        own, *others = [tuple(column) for column in shares.T.tolist()]
+        mean_own, *means = shares.mean(0).tolist()
+        neighbors = [
+            Sampled(**vars(self._neighbor(edge.edge_type, self._row(edge, batch))), shares=each, share=mean)
+            for edge, each, mean in zip(found.neighbors[kind], others, means, strict=True)
+        ]
+        neighbors.sort(key=lambda neighbor: -neighbor.share)
+        edges = self._edges(node, getattr(self.schema, kind))
+        return VirtualToken(kind, tuple(layers), own, mean_own, edges, tuple(neighbors))
+
+    def _row(self, edge: Edge, batch: Batch) -> int:
+        node_type = edge.edge_type.neighbor
+        if node_type in self.schema.textless:
+            return int(batch.textless[node_type][edge.node])
+        assert batch.text_numbers is not None
+        return int(batch.text_numbers[edge.node]) - self._embedding.tokens.first[node_type]
+
+    def _neighbor(self, edge_type: EdgeType, row: int) -> Neighbor:
+        named = Named.of(self.network, Node(edge_type.neighbor, row))
+        relation, direction = relation_of(self.schema, edge_type)
+        return Neighbor(**vars(named), relation=relation, direction=direction)
+
+    def _edges(self, node: Node, types: tuple[str, ...]) -> int:
+        """The edges of a node to nodes of some types, as far as its neighbours are sampled from them."""
+        batcher, row = self._embedding.batcher, np.array([node.row])
+        sampled = [t for t in types if batcher.fan_out.get(t)]
+        near = [t for t in self.schema.neighbor_types_of(node.node_type) if t in sampled]
+        return sum(int(batcher.visible.adjacency(node.node_type, t).counts(row)[0]) for t in near)
+
+    def _textless(self, node: Node) -> TextlessExplanation:
+        model, batcher = self._model, self._embedding.batcher
+        if node.node_type not in model.embedded_types:
+            raise InputError(f"{self.run.path}: its model has learnt nothing of {node.node_type!r} nodes.")
+        with evaluating(model):
+            rows = torch.tensor([node.row], device=model.device)
+            own = model.textless_vectors(node.node_type, rows)[0].float().cpu()  # (d,)
+        assert batcher.stable is not None
+        found, edges = [], 0
+        for near in (t for t in self.schema.neighbor_types_of(node.node_type) if t in self.schema.text_rich):
+            edges += int(batcher.visible.adjacency(node.node_type, near).counts(np.array([node.row]))[0])
+            sample = batcher.stable.draw(node.node_type, near, np.array([node.row]), CONSIDERED)
+            distinct, place = np.unique(sample.neighbor.astype(np.int64), return_inverse=True)
+            scores = center_vectors(model, batcher, near, distinct, ANY_KEY) @ own  # (n,)
+            for row, edge_type, score in zip(sample.neighbor, sample.edge_type, scores[place], strict=True):
+                neighbor = self._neighbor(self.schema.edge_types[edge_type], int(row))
+                found.append(Close(**vars(neighbor), score=float(score)))
+        found.sort(key=lambda neighbor: -neighbor.score)
+        return TextlessExplanation(str(self.run.path), Named.of(self.network, node), edges, tuple(found))
+
+
+def _layer(number: int, layer: LayerAttention, queries: Queries) -> Layer:
+    attention = layer.attention(queries).tolist()  # (V + n,)
+    virtual, tokens = attention[: len(layer.alpha)], attention[len(layer.alpha) :]
+    return Layer(number, dict(zip(layer.alpha, virtual, strict=True)), sum(tokens), tuple(tokens))
+
+
+def words(tokenizer: Any, tokens: Sequence[int]) -> tuple[str, ...]:
+    """Each token as a person reads it: without RoBERTa's sign for a space, unless it is half a letter."""
+    names = tokenizer.convert_ids_to_tokens(tokens)
+    shown = [tokenizer.decode([token]).strip() for token in tokens]
+    return tuple(name if word in ("", "\ufffd") else word for name, word in zip(names, shown, strict=True))
+
+
+def relation_of(schema: Schema, edge_type: EdgeType) -> tuple[str, Direction]:
+    """The relation as the user declared it, and whether the centre is its source."""
+    for relation in schema.relations:
+        if edge_type == relation.forward:
+            return relation.name, "out"
+        if edge_type == relation.backward:
+            return relation.name, "in"
+    raise ValueError(f"{edge_type} is no edge type of the schema")
+
+
+def explain(run: Explainer | Path | str, name: str, options: ExplainOptions | None = None) -> Explanation:
+    """One run's explanation of the node with this id or name."""
+    explainer = run if isinstance(run, Explainer) else Explainer(run)
+    options = options or ExplainOptions()
+    return explainer.explain(explainer.find(name, options.node_type), options.queries)
+
+
+def explain_runs(path: Path | str, name: str, options: ExplainOptions) -> tuple[Explanation, ...]:
+    """What ``heterformer explain`` shows: the run's explanation and that of the run it is held against."""
+    explainers = [Explainer(p) for p in (path, options.against) if p is not None]
+    first, *others = explainers
+    node = first.find(name, options.node_type)
+    if node.node_type in first.schema.textless and (options.against or options.figure):
+        told = f"there is none of {node.node_type} {name!r}, which has no text"
+        raise InputError(f"--against and --figure draw attention; {told}.")
+    for other in others:
+        if other.network.fingerprint != first.network.fingerprint:
+            raise InputError(f"{other.run.path}: was trained on another network than {first.run.path}.")
+    for explainer in explainers:
+        explainer.check(node)
+    found = first.explain(node, options.queries)
+    queries = found.queries if isinstance(found, TextExplanation) else options.queries  # the same for both
+    return (found, *(other.explain(node, queries) for other in others))

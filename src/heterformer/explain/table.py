@@ -1,0 +1,140 @@
+"""An explanation in the terminal, and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from heterformer.explain.explain import (
+    Explanation,
+    Neighbor,
+    TextExplanation,
+    TextlessExplanation,
+    VirtualToken,
+)
+from heterformer.tables import short
+
+NAME = 100  # letters of a name: a node's text may be a whole abstract
+BAR = 12  # letters of a bar for 1
+WORDS = 3  # of the text that a layer looks at most
+BLOCKS, STEPS = " ▏▎▍▌▋▊▉█", "▁▂▃▄▅▆▇█"
+KINDS = {"text_rich": "text-rich", "textless": "textless"}
+
+
+def explanation_tables(found: Explanation, top: int) -> RenderableType:
+    """What there is to see: attention and shares of a node with text, close neighbours of one without."""
+    if isinstance(found, TextlessExplanation):
+        return _closest(found, top)
+    return Group(_attention(found), *(_shares(found, token, top) for token in found.virtual_tokens))
+
+
+def _attention(found: TextExplanation) -> Table:
+    title = f"Attention {_asking(found)} {_node(found)}"
+    caption = "means over heads; the first layer has no virtual neighbour tokens"
+    table = _table(title, caption if found.virtual_tokens else "means over heads")
+    table.add_column("layer", justify="right")
+    for token in found.virtual_tokens:
+        table.add_column(f"{KINDS[token.kind]} neighbours")
+    table.add_column("text")
+    table.add_column("of it most on")
+    for layer in found.layers:
+        virtual = [_measured(layer.virtual.get(token.kind)) for token in found.virtual_tokens]
+        words = _most_seen(found.tokens, layer.tokens)
+        table.add_row(str(layer.number), *virtual, _measured(layer.text), words)
+    return table
+
+
+def _asking(found: TextExplanation) -> str:
+    return "of [CLS] in" if found.queries == "cls" else "of all tokens of"
+
+
+def _node(found: Explanation) -> str:
+    return f"{_named(found.node.node_type, found.node.name)} ({found.run})"
+
+
+def _named(node_type: str, name: str) -> str:
+    return f"{node_type}: {short(name, NAME)}"
+
+
+def _most_seen(tokens: Sequence[str], attention: Sequence[float]) -> Text:
+    best = sorted(range(len(tokens)), key=lambda i: -attention[i])[:WORDS]
+    return Text(", ".join(f"{tokens[i]} {attention[i]:.2f}" for i in best))
+
+
+def _shares(found: TextExplanation, token: VirtualToken, top: int) -> Table:
+    layers = f"layers {token.layers[0]} to {token.layers[-1]}"
+    sampled = f"{len(token.neighbors):,} of {token.edges:,} neighbours sampled, as 'heterformer embed' does"
+    table = _table(f"What the token of {KINDS[token.kind]} neighbours is made of", sampled)
+    table.add_column("share (mean)")
+    table.add_column(layers, no_wrap=True)
+    table.add_column("relation", no_wrap=True)
+    table.add_column("neighbour")
+    shown, rest = token.neighbors[:top], token.neighbors[top:]
+    highest = max(max(shares) for shares in (token.own_shares, *(n.shares for n in shown)))
+    own = Text(f"the {found.node.node_type} itself", style="italic")
+    rows = [(token.own_share, token.own_shares, Text(), own)]
+    rows += [(n.share, n.shares, _relation(n), _neighbor(n)) for n in shown]
+    rows.sort(key=lambda row: -row[0])
+    for share, shares, relation, name in rows:
+        table.add_row(_measured(share), _steps(shares, highest), relation, name)
+    if rest:
+        others = f"{len(rest):,} {'other' if len(rest) == 1 else 'others'}"
+        table.add_row(_measured(sum(n.share for n in rest)), "", "", others)
+    return table
+
+
+def _closest(found: TextlessExplanation, top: int) -> RenderableType:
+    if not found.closest:
+        return Text(f"{_node(found)} has no neighbours with text.")
+    considered = f"inner products of vectors; {len(found.closest):,} of {found.edges:,} neighbours considered"
+    table = _table(f"Neighbours with text closest to {_node(found)}", considered)
+    table.add_column("", justify="right")
+    table.add_column("score", justify="right")
+    table.add_column("relation", no_wrap=True)
+    table.add_column("neighbour")
+    for number, neighbor in enumerate(found.closest[:top], 1):
+        table.add_row(str(number), f"{neighbor.score:#.4g}", _relation(neighbor), _neighbor(neighbor))
+    return table
+
+
+def _table(title: str, caption: str) -> Table:
+    shown = Text(title, style="table.title")
+    return Table(title=shown, title_justify="left", caption=caption, caption_justify="left")
+
+
+def _relation(neighbor: Neighbor) -> Text:
+    """With an arrow from the relation's source to its target; the neighbour stands at the right."""
+    return Text(f"{neighbor.relation} →" if neighbor.direction == "out" else f"← {neighbor.relation}")
+
+
+def _neighbor(neighbor: Neighbor) -> Text:
+    named = _named(neighbor.node_type, neighbor.name)
+    return Text(named) if neighbor.name == neighbor.id else Text.assemble(named, (f" {neighbor.id}", "dim"))
+
+
+def _measured(share: float | None) -> str:
+    return "" if share is None else f"{share:.3f} {bar(share)}".rstrip()
+
+
+def bar(share: float, width: int = BAR) -> str:
+    """A bar of eighths of letters, ``width`` letters for 1."""
+    eighths = round(max(0.0, min(1.0, share)) * width * 8)
+    return (BLOCKS[8] * (eighths // 8) + BLOCKS[eighths % 8]).rstrip()
+
+
+def _steps(shares: Sequence[float], highest: float) -> str:
+    """A letter per layer, as high as the share."""
+    return "".join(STEPS[min(7, int(8 * share / highest))] for share in shares)
+
+
+def as_json(found: Sequence[Explanation], figure: Path | None) -> dict[str, Any]:
+    """The run's explanation, whole; that of the run it is held against; and where the figure is."""
+    first, *others = (asdict(explanation) for explanation in found)
+    against = {"against": others[0]} if others else {}
+    return {**first, **against, "figure": None if figure is None else str(figure)}

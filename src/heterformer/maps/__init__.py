@@ -1,0 +1,1 @@
+"""Maps of a network by its vectors."""

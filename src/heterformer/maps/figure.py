@@ -1,0 +1,92 @@
+"""The map as a picture for a paper: one column wide, a legend below."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from heterformer.figures import COLUMN, figure
+from heterformer.maps.node_map import NodeMap
+from heterformer.maps.style import MARKERS, Key, colors_of_groups, legend_of, markers_of, shortened
+
+HEIGHT = 2.75  # inches, of the map itself
+LINE, LETTER, MARGIN = 0.16, 0.056, 0.3  # inches: a line of the legend, a letter, a marker with its margins
+FEW = 6  # names in a legend, which may be long; those of more stand in two columns at least
+SIZES = (2.5, 16.0)  # square points of a marker: of thousands of nodes, of a few
+RIM = 0.06  # of a marker's width, in white around it: a heap of nodes is no blot
+INK = 13_000  # square points of all markers in between
+PARTS = 40  # that are drawn one after the other, so that no type lies on top of the others
+SHAPES = dict(zip(MARKERS, "osD^vPX", strict=True))
+AREAS = {"square": 0.8, "diamond": 0.75, "plus": 1.3, "cross": 1.3}  # so that none seems larger
+
+
+def draw_map_figure(found: NodeMap, path: Path) -> Path:
+    """Write a PNG: colours tell groups, markers tell types if there are several."""
+    keys = _short(legend_of(found))
+    columns = max(1, min(4, len(keys), int(COLUMN / _width(keys))))
+    lines = -(-len(keys) // columns)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing")  # a box in the legend says as much
+        with figure(path, HEIGHT + lines * LINE + 0.1, palette=True) as (drawing, (axes,)):
+            _draw_points(axes, found)
+            axes.set_axis_off()
+            axes.set_aspect("equal", adjustable="datalim")
+            axes.margins(0.03)
+            _draw_legend(drawing, keys, columns)
+    return path
+
+
+def _draw_points(axes: Any, found: NodeMap) -> None:
+    colors, markers = colors_of_groups(found.groups), markers_of(found.types)
+    size = float(np.clip(INK / len(found.points), *SIZES))
+    part = -(-len(found.points) // PARTS)
+    for start in range(0, len(found.points), part):
+        for node_type, marker in markers.items():
+            points = [p for p in found.points[start : start + part] if p.node_type == node_type]
+            axes.scatter(
+                [p.x for p in points],
+                [p.y for p in points],
+                s=size * AREAS.get(marker, 1.0),
+                c=[colors[p.group].light for p in points],
+                marker=SHAPES[marker],
+                linewidths=RIM * size**0.5,
+                edgecolors="white",
+            )
+
+
+def _short(keys: Sequence[Key]) -> list[Key]:
+    """With names that fit."""
+    width = COLUMN if len(keys) <= FEW else COLUMN / 2
+    return [replace(key, name=shortened(key.name, int((width - MARGIN) / LETTER))) for key in keys]
+
+
+def _width(keys: Sequence[Key]) -> float:
+    return max(len(key.name) for key in keys) * LETTER + MARGIN
+
+
+def _draw_legend(drawing: Any, keys: Sequence[Key], columns: int) -> None:
+    from matplotlib.lines import Line2D
+
+    style: dict[str, Any] = {"linestyle": "none", "markersize": 4.5, "markeredgewidth": 0}
+    markers = [Line2D([], [], color=key.color.light, marker=SHAPES[key.marker], **style) for key in keys]
+    legend = drawing.legend(
+        markers,
+        ["-"] * len(keys),
+        loc="outside lower center",
+        ncols=columns,
+        frameon=False,
+        fontsize=7,
+        handletextpad=0.1,
+        columnspacing=0.9,
+        labelspacing=0.25,
+        borderaxespad=0.1,
+    )
+    # As they are: matplotlib may drop labels that begin with '_' and takes '$x$' for mathematics.
+    for text, key in zip(legend.get_texts(), keys, strict=True):
+        text.set_parse_math(False)
+        text.set_text(key.name)

@@ -1,0 +1,100 @@
+"""The map as one HTML file that opens anywhere without a network: hover, search, pan, zoom, hide."""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64encode
+from hashlib import sha256
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heterformer.files import write_text
+from heterformer.maps.node_map import NodeMap
+from heterformer.maps.style import colors_of_groups, legend_of, markers_of, shortened
+
+TEMPLATE = "page.html"
+EXTENT = 10_000  # coordinates are whole numbers up to this
+LETTERS = 200  # of a name: it may be a whole text
+# In a script element only '<' can end it or begin a comment; the others are for whatever reads it otherwise.
+ESCAPED = str.maketrans({c: f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"})
+
+
+def write_map_page(found: NodeMap, path: Path) -> Path:
+    """Write the page; its template is the file ``page.html`` beside this one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, map_page(found))
+    return path
+
+
+def map_page(found: NodeMap) -> str:
+    """The page's HTML. Whatever nodes and labels are called, it stays text."""
+    template = (files("heterformer.maps") / TEMPLATE).read_text(encoding="utf-8")
+    filled = {
+        "title": escape(shortened(f"{found.network}: map of nodes", LETTERS)),
+        "about": escape(_about(found)),
+        "policy": escape(_policy(template)),
+        "data": as_json(found),
+    }
+    # In one pass, so that a network called '{{data}}' is not filled in as well.
+    return re.sub(r"\{\{(\w+)\}\}", lambda field: filled[field[1]], template)
+
+
+def as_json(found: NodeMap) -> str:
+    """The map as JSON that may stand in a script element; a node is x, y, type, group, id, name, label."""
+    colors, markers = colors_of_groups(found.groups), markers_of(found.types)
+    group_number = {group: i for i, group in enumerate(found.groups)}
+    type_number = {node_type: i for i, node_type in enumerate(found.types)}
+    places = _whole_numbers(found)
+    width, height = places.max(0).tolist() if len(places) else (0, 0)
+    values: dict[str, Any] = {
+        "network": found.network,
+        "extent": EXTENT,
+        "width": width,
+        "height": height,
+        "types": [{"name": t, "marker": markers[t]} for t in found.types],
+        "groups": [colors[g]._asdict() for g in found.groups],
+        "legend": [
+            {"kind": key.kind, "number": key.number, "name": key.name, "marker": key.marker}
+            | key.color._asdict()
+            for key in legend_of(found)
+        ],
+        "nodes": [
+            [x, y, type_number[p.node_type], group_number[p.group], p.id, shortened(p.name, LETTERS), p.label]
+            for (x, y), p in zip(places.tolist(), found.points, strict=True)
+        ],
+    }
+    return json.dumps(values, ensure_ascii=False, separators=(",", ":")).translate(ESCAPED)
+
+
+def _whole_numbers(found: NodeMap) -> NDArray[np.int64]:
+    """(n, 2): the places from 0 to ``EXTENT``, in proportion."""
+    places = np.array([(p.x, p.y) for p in found.points], dtype=np.float64).reshape(-1, 2)
+    places = places - places.min(0, initial=np.inf)
+    largest = places.max(initial=0)
+    scaled: NDArray[np.float64] = places * (EXTENT / largest if largest else 1.0)
+    return np.rint(scaled).astype(np.int64)
+
+
+def _about(found: NodeMap) -> str:
+    shown, types = f"{len(found.points):,}", " and ".join(found.types)
+    sample = shown if len(found.points) == found.nodes else f"{shown} of {found.nodes:,}"
+    told = f"{sample} {types} nodes by t-SNE: close ones have similar vectors; far distances say little"
+    if not found.placed:
+        return told
+    return f"{told}; {' and '.join(found.placed)} nodes stand among the texts closest to them"
+
+
+def _policy(template: str) -> str:
+    """Nothing may be loaded, and no script may run but the template's own."""
+    (script,) = re.findall(r"<script>(.*?)</script>", template, re.DOTALL)
+    digest = b64encode(sha256(script.encode()).digest()).decode()
+    return (
+        f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; "
+        f"base-uri 'none'; form-action 'none'"
+    )

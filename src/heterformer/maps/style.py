@@ -1,0 +1,78 @@
+"""What the map's picture and its page have in common: colours of groups, markers of types, short names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from heterformer.figures import COLORS, HIGHLIGHT
+from heterformer.maps.node_map import Group, NodeMap
+from heterformer.network.schema import NodeType
+
+MARKERS = ("circle", "square", "diamond", "triangle", "wedge", "plus", "cross")  # of types; then again
+
+
+class Color(NamedTuple):
+    """A colour on white, and one for the same on black."""
+
+    light: str
+    dark: str
+
+
+# The figures' palette and a wine red: under each kind of colour blindness no two get closer than its own
+# closest pair. On black, what is too dark gives way to white and to the palette's yellow.
+CLASSES = (
+    Color(COLORS[0], "#3A9BDC"),
+    Color(HIGHLIGHT, "#EE7733"),
+    Color(COLORS[1], "#17B88B"),
+    *(Color(color, color) for color in COLORS[2:5]),
+    Color("#882255", "#F0E442"),
+    Color(COLORS[5], "#FFFFFF"),
+)
+OTHER, UNLABELLED = Color("#C8C8C8", "#5C5C5C"), Color("#E2E2E2", "#3C3C3C")
+TYPE = Color("#555555", "#BBBBBB")
+
+
+def colors_of_groups(groups: Sequence[Group]) -> dict[Group, Color]:
+    """Classes are coloured or, if there are none, types are; beside classes, types are dark grey."""
+    colored = [g for g in groups if g.kind == "class"] or [g for g in groups if g.kind == "type"]
+    colors = {group: CLASSES[i % len(CLASSES)] for i, group in enumerate(colored)}
+    greys = {"type": TYPE, "other": OTHER, "unlabelled": UNLABELLED}
+    return {group: colors.get(group) or greys[group.kind] for group in groups}
+
+
+@dataclass(frozen=True)
+class Key:
+    """A line of the legend, which tells what a colour stands for (of a group) or a marker (of a type)."""
+
+    kind: Literal["group", "type"]
+    number: int  # among the map's groups or types
+    name: str
+    color: Color
+    marker: str
+
+
+def legend_of(found: NodeMap) -> list[Key]:
+    """Classes and greys, then types, unless there is one only, beside its classes."""
+    colors, markers = colors_of_groups(found.groups), markers_of(found.types)
+    keys = [
+        Key("group", i, g.name, colors[g], MARKERS[0]) for i, g in enumerate(found.groups) if g.kind != "type"
+    ]
+    if len(found.types) > 1 or not keys:
+        keys += [
+            Key("type", i, t, colors.get(Group(t, "type"), TYPE), markers[t])
+            for i, t in enumerate(found.types)
+        ]
+    return keys
+
+
+def markers_of(types: Sequence[NodeType]) -> dict[NodeType, str]:
+    """A marker for each type; after seven they come again."""
+    return {node_type: MARKERS[i % len(MARKERS)] for i, node_type in enumerate(types)}
+
+
+def shortened(text: str, letters: int) -> str:
+    """On one line, and cut if need be."""
+    line = " ".join(text.split())
+    return line if len(line) <= letters else line[: letters - 1].rstrip() + "…"

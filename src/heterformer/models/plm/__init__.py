@@ -1,0 +1,1 @@
+"""The PLM on packed texts: layers, attention and readout."""

@@ -1,0 +1,156 @@
+"""Multi-head attention within each of many short texts (Eq. 1 to 3) and over virtual tokens (Eq. 5).
+
+Why by hand: titles are a dozen tokens long, and ``scaled_dot_product_attention`` on the CPU takes twice
+the time of plain batched products at that length (and cannot use its fast kernel with dropout at all).
+Work proceeds by rectangles of equally long texts, each small enough for the processor's cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from heterformer.models.plm.dropout import keep_mask, keep_scale
+from heterformer.models.plm.packing import Block
+
+CHUNK = 2**19  # numbers in the largest array of a chunk: 2 MB
+VECTOR = 16  # torch.softmax takes six times as long for rows shorter than a vector register
+
+
+def attend(qkv: Tensor, virtual: Tensor | None, blocks: list[Block], heads: int, dropout: float) -> Tensor:
+    """Each token's mixture of its text's values, (T, d).
+
+    ``qkv``: (T, 3d), queries (scaled), keys and values side by side. ``virtual``: (U, V, 2d), further keys
+    and values that all tokens of a text see.
+    """
+    mixture: Tensor = BlockAttention.apply(qkv, virtual, blocks, heads, dropout)  # type: ignore[no-untyped-call]
+    return mixture
+
+
+def attend_to_states(
+    query: Tensor, states: Tensor, virtual: Tensor | None, blocks: list[Block], dropout: float
+) -> tuple[Tensor, Tensor]:
+    """Each query's mixture of its text's ``states`` themselves, and the total of its attention weights.
+
+    ``query``: (U, H, d), scaled. ``states``: (T, d). ``virtual``: (U, V, d), further states of each text.
+    """
+    mixtures, totals = [query[:0]], [query[:0, :, 0]]
+    queries = torch.split(query, [block.size for block in blocks])
+    rectangles = torch.split(states, [block.size * block.length for block in blocks])
+    for block, q, h in zip(blocks, queries, rectangles, strict=True):
+        h = h.view(block.size, block.length, -1)  # (n, L, d)
+        if virtual is not None:
+            h = torch.cat([h, virtual[block.texts]], 1)
+        weights = torch.softmax(torch.bmm(q, h.mT), -1)  # (n, H, L)
+        if dropout:
+            weights = weights * (keep_mask(weights, dropout) * keep_scale(dropout))
+        mixtures.append(torch.bmm(weights, h))  # (n, H, d)
+        totals.append(weights.sum(-1))
+    return torch.cat(mixtures), torch.cat(totals)
+
+
+class BlockAttention(torch.autograd.Function):
+    """See ``attend``. Keeps the heads' own queries, keys and values instead of ``qkv``."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, qkv: Tensor, virtual: Tensor | None, blocks: list[Block], heads: int, dropout: float
+    ) -> Tensor:
+        output = torch.empty(qkv.shape[0], qkv.shape[1] // 3, dtype=qkv.dtype, device=qkv.device)
+        saved: list[Tensor | None] = []
+        for block in _chunks(blocks, qkv.shape[1]):
+            q, kv = _queries_keys_values(qkv, virtual, block, heads)
+            weights = _weights(q, kv[0])  # (nH, L, L + V)
+            keep = keep_mask(weights, dropout) if dropout else None
+            mixture = torch.bmm(weights if keep is None else weights * keep, kv[1])  # (nH, L, d/H)
+            mixture = mixture if keep is None else mixture.mul_(keep_scale(dropout))
+            _join_heads(mixture, output[block.tokens], block.size)
+            # Long texts' weights would take more memory than all else together; they are computed again.
+            saved += [q, kv, weights if block.length <= q.shape[-1] else None, keep]
+        ctx.save_for_backward(output, *saved)
+        ctx.blocks, ctx.heads, ctx.dropout = blocks, heads, dropout
+        ctx.virtual = None if virtual is None else virtual.shape
+        return output
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        (grad,) = grads
+        output, *saved = ctx.saved_tensors
+        grad_qkv = torch.empty(grad.shape[0], 3 * grad.shape[1], dtype=grad.dtype, device=grad.device)
+        grad_virtual = None if ctx.virtual is None else grad.new_empty(ctx.virtual)
+        # Through the softmax p: dL/ds = p (dL/dp - sum(p dL/dp)), and that sum is output times gradient.
+        sums = (grad * output).view(len(grad), ctx.heads, grad.shape[1] // ctx.heads).sum(-1)  # (T, H)
+        for i, block in enumerate(_chunks(ctx.blocks, grad_qkv.shape[1])):
+            q, kv, weights, keep = saved[4 * i : 4 * i + 4]
+            g = _split_heads(grad[block.tokens], block.size, ctx.heads, 1)[0]  # (nH, L, d/H)
+            weights = _weights(q, kv[0]) if weights is None else weights
+            sums_of_block = _split_heads(sums[block.tokens], block.size, ctx.heads, 1)[0]  # (nH, L, 1)
+            if keep is not None:
+                g = g * keep_scale(ctx.dropout)
+            grad_p = torch.bmm(g, kv[1].mT)  # (nH, L, L + V)
+            grad_p = grad_p if keep is None else grad_p.mul_(keep)
+            grad_s = grad_p.sub_(sums_of_block).mul_(weights)
+            grad_kv = torch.empty_like(kv)
+            torch.bmm(grad_s.mT, q, out=grad_kv[0])
+            torch.bmm((weights if keep is None else weights * keep).mT, g, out=grad_kv[1])
+            _join_gradients(torch.bmm(grad_s, kv[0]), grad_kv, grad_qkv, grad_virtual, block)
+        return grad_qkv, grad_virtual, None, None, None
+
+
+def _chunks(blocks: list[Block], width: int) -> Iterator[Block]:
+    """Blocks cut into pieces that fit the cache."""
+    for texts, tokens, size, length in blocks:
+        step = max(1, CHUNK // (length * width))
+        for i in range(0, size, step):
+            n = min(step, size - i)
+            text, token = texts.start + i, tokens.start + i * length
+            yield Block(slice(text, text + n), slice(token, token + n * length), n, length)
+
+
+def _weights(q: Tensor, k: Tensor) -> Tensor:
+    """The softmax of Eq. 2, in the type of its inputs also where mixed precision would widen it."""
+    scores = torch.bmm(q, k.mT)
+    if scores.shape[-1] >= VECTOR:
+        return torch.softmax(scores, -1).to(q.dtype)
+    scores = scores.sub_(scores.amax(-1, keepdim=True)).exp_()
+    return scores.div_(scores.sum(-1, keepdim=True))
+
+
+def _split_heads(x: Tensor, texts: int, heads: int, parts: int) -> Tensor:
+    """(nL, parts * d) to (parts, nH, L, d/H)."""
+    x = x.view(texts, -1, parts, heads, x.shape[-1] // (parts * heads))
+    return x.permute(2, 0, 3, 1, 4).reshape(parts, texts * heads, -1, x.shape[-1])
+
+
+def _join_heads(x: Tensor, out: Tensor, texts: int) -> None:
+    """(nH, L, d/H) into the rows ``out``, (nL, d)."""
+    x = x.view(texts, -1, *x.shape[1:]).transpose(1, 2)  # (n, L, H, d/H)
+    out.view(x.shape).copy_(x)
+
+
+def _queries_keys_values(
+    qkv: Tensor, virtual: Tensor | None, block: Block, heads: int
+) -> tuple[Tensor, Tensor]:
+    """(nH, L, d/H) and (2, nH, L + V, d/H): the virtual keys and values come after the text's own (Eq. 4)."""
+    # Of a single text the heads would be a view, for whose sake the backward pass keeps all of ``qkv``.
+    own = _split_heads(qkv[block.tokens], block.size, heads, 3).contiguous()
+    if virtual is None:
+        return own[0], own[1:]
+    return own[0], torch.cat([own[1:], _split_heads(virtual[block.texts], block.size, heads, 2)], dim=2)
+
+
+def _join_gradients(
+    grad_q: Tensor, grad_kv: Tensor, grad_qkv: Tensor, grad_virtual: Tensor | None, block: Block
+) -> None:
+    """The way back of ``_queries_keys_values``."""
+    n, length = block.size, block.length
+    grad_q = grad_q.view(n, -1, *grad_q.shape[1:]).transpose(1, 2)  # (n, L, H, d/H)
+    grad_kv = grad_kv.view(2, n, -1, *grad_kv.shape[2:]).permute(1, 3, 0, 2, 4)  # (n, L + V, 2, H, d/H)
+    out = grad_qkv[block.tokens].view(n, length, 3, *grad_q.shape[2:])
+    out[:, :, 0].copy_(grad_q)
+    out[:, :, 1:].copy_(grad_kv[:, :length])
+    if grad_virtual is not None:
+        grad_virtual[block.texts].copy_(grad_kv[:, length:].flatten(2))

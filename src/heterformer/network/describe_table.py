@@ -1,0 +1,86 @@
+"""A description of a network in the terminal.
+
+What the user wrote is put into ``Text``: rich would read markup and emoji codes in a plain string.
+"""
+
+from __future__ import annotations
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from heterformer.network.describe import Degrees, Description, NodeSummary
+
+SHOWN_CLASSES = 8
+
+
+def description(found: Description) -> RenderableType:
+    """The paper's data table, degrees, labels and warnings."""
+    parts: list[RenderableType] = [_nodes(found), _relations(found)]
+    if any(n.classes for n in found.nodes):
+        parts.append(_labels(found))
+    for warning in found.warnings:
+        parts.append(Text.assemble(("warning: ", "bold yellow"), warning))
+    return Group(*parts)
+
+
+def _nodes(found: Description) -> Table:
+    title = Text(f"{found.name}: nodes (*: text-rich)", style="table.title")
+    table = Table(title=title, title_justify="left")
+    table.add_column("type")
+    for heading in ("nodes", "isolated", "words: mean", "median", "longest", "empty texts"):
+        table.add_column(heading, justify="right")
+    for node in found.nodes:
+        texts = node.texts
+        lengths = (
+            (f"{texts.mean:.1f}", f"{texts.median:.0f}", f"{texts.longest:,}", f"{texts.empty:,}")
+            if texts
+            else ("", "", "", "")
+        )
+        star = "*" if texts else ""
+        table.add_row(node.node_type + star, f"{node.count:,}", f"{node.isolated:,}", *lengths)
+    return table
+
+
+def _relations(found: Description) -> Table:
+    table = Table(title="relations (edges per node that has any)", title_justify="left")
+    table.add_column("relation")
+    table.add_column("joins")
+    table.add_column("edges", justify="right")
+    for heading in ("per source: mean / median / max", "per target: mean / median / max"):
+        table.add_column(heading, justify="right")
+    for summary in found.relations:
+        relation = summary.relation
+        predicted = " (predicted)" if relation.name == found.predict else ""
+        table.add_row(
+            relation.name + predicted,
+            f"{relation.source} → {relation.target}",
+            f"{summary.edges:,}",
+            _shown(summary.source),
+            _shown(summary.target),
+        )
+    return table
+
+
+def _shown(degrees: Degrees) -> str:
+    return f"{degrees.mean:.1f} / {degrees.median:.0f} / {degrees.highest:,}"
+
+
+def _labels(found: Description) -> Table:
+    table = Table(title="labels", title_justify="left")
+    table.add_column("type")
+    table.add_column("labelled", justify="right")
+    table.add_column("per node")
+    table.add_column("classes", justify="right")
+    table.add_column("most frequent")
+    for node in found.nodes:
+        if node.labelled is not None:
+            several = "several" if node.label_kind == "multi" else "one"
+            counts = (f"{node.labelled:,}", several, f"{len(node.classes):,}")
+            table.add_row(node.node_type, *counts, _frequent(node))
+    return table
+
+
+def _frequent(node: NodeSummary) -> Text:
+    shown = [f"{name} {count:,}" for name, count in list(node.classes.items())[:SHOWN_CLASSES]]
+    return Text(", ".join(shown) + (", …" if len(node.classes) > SHOWN_CLASSES else ""))

@@ -1,0 +1,1 @@
+"""Networks for other tools, and from them."""

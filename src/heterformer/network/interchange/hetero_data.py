@@ -1,0 +1,158 @@
+"""To and from PyTorch Geometric's ``HeteroData``."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from heterformer.errors import InputError
+from heterformer.network.build.frames import build_from_frames
+from heterformer.network.schema import REVERSED, NodeType
+from heterformer.network.store import Network
+
+
+def from_hetero_data(
+    data: Any,
+    texts: Mapping[NodeType, Sequence[str]],
+    *,
+    ids: Mapping[NodeType, Sequence[Any]] | None = None,
+    labels: Mapping[NodeType, Sequence[Any]] | None = None,
+    more: Mapping[str, Mapping[NodeType, Sequence[Any]]] | None = None,
+    out: Path | str | None = None,
+    **spec: Any,
+) -> Network:
+    """Build a network from ``HeteroData``; ``texts`` gives the texts of each text-rich type, in row order.
+
+    Ids default to the row numbers. The reverse of a relation, by its name (``rev_``) or, under the same name,
+    by its edges, is left out: both directions are traversed anyway. ``more`` may give ``name``, ``time`` and
+    ``split``; ``spec`` may hold predict, neighbors, max_tokens and name.
+    """
+    ids, labels, more = ids or {}, labels or {}, more or {}
+    for given in (texts, ids, labels, *more.values()):
+        for node_type, values in given.items():
+            _check_length(data, node_type, values)
+    nodes: dict[str, Any] = {}
+    frames: dict[str, pl.DataFrame] = {}
+    names: dict[NodeType, list[str]] = {}
+    for node_type in data.node_types:
+        given_ids = ids[node_type] if node_type in ids else range(_count(data, node_type, texts))
+        names[node_type] = [str(i.item() if hasattr(i, "item") else i) for i in given_ids]
+        columns: dict[str, Any] = {"id": names[node_type]}
+        nodes[node_type] = {"id": "id"}
+        for key, given in (("text", texts), ("label", labels), *more.items()):
+            if node_type in given:
+                columns[key] = list(given[node_type])
+                nodes[node_type][key] = key
+        frames[node_type] = pl.DataFrame(columns)
+    relations, edges = _relations(data, names)
+    return build_from_frames({**spec, "nodes": nodes, "relations": relations}, frames, edges, out)
+
+
+def to_hetero_data(network: Network) -> Any:
+    """Node counts, ids, texts, labels and one ``edge_index`` per relation, as declared (not reversed)."""
+    torch, hetero_data = libraries()
+    data = hetero_data()
+    for node_type in network.schema.node_types:
+        data[node_type].num_nodes = network.schema.counts[node_type]
+        data[node_type].id = network.ids(node_type)
+        if node_type in network.schema.text_rich:
+            data[node_type].text = network.texts(node_type)
+        if node_type in network.label_kinds:
+            data[node_type].label = network.labels(node_type).to_list()
+    for relation in network.schema.relations:
+        edges = np.stack(network.edges(relation.name)).astype(np.int64)
+        data[relation.source, relation.name, relation.target].edge_index = torch.from_numpy(edges)
+    return data
+
+
+def _relations(
+    data: Any, names: Mapping[NodeType, list[str]]
+) -> tuple[dict[str, Any], dict[str, pl.DataFrame]]:
+    kept: list[Any] = []
+    for edge_type in data.edge_types:
+        source, name, target = edge_type
+        named = name.startswith(REVERSED) and (target, name.removeprefix(REVERSED), source) in data.edge_types
+        twin = (target, name, source)
+        if not named and not (twin in kept and twin != edge_type and _transposed(data, twin, edge_type)):
+            kept.append(edge_type)
+    often = Counter(relation for _, relation, _ in kept)
+    relations, frames = {}, {}
+    for source, relation, target in kept:
+        name = relation if often[relation] == 1 else f"{source}-{relation}-{target}"
+        index = _edge_index(data, source, relation, target, names)
+        relations[name] = {"from": source, "to": target, "columns": ["source", "target"]}
+        frames[name] = pl.DataFrame(
+            {
+                "source": pl.Series(names[source], dtype=pl.String).gather(index[0]),
+                "target": pl.Series(names[target], dtype=pl.String).gather(index[1]),
+            }
+        )
+    return relations, frames
+
+
+def _transposed(data: Any, one: Any, other: Any) -> bool:
+    """Whether one relation is the other, read backwards: many data sets name both directions alike."""
+    pairs = [data[edge_type].get("edge_index") for edge_type in (one, other)]
+    if any(index is None or index.ndim != 2 or len(index) != 2 for index in pairs):
+        return False
+    forward, backward = (np.unique(index.cpu().numpy(), axis=1) for index in (pairs[0], pairs[1].flip(0)))
+    return np.array_equal(forward, backward)
+
+
+def _count(data: Any, node_type: NodeType, texts: Mapping[NodeType, Sequence[str]]) -> int:
+    """How many nodes of a type there are; if the HeteroData does not say, as many as texts."""
+    count = _said_count(data, node_type)
+    if count is None and node_type not in texts:
+        raise InputError(f"the HeteroData does not say how many {node_type!r} nodes it has: set num_nodes.")
+    return len(texts[node_type]) if count is None else count
+
+
+def _said_count(data: Any, node_type: NodeType) -> int | None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that PyTorch Geometric does not know it
+        count = data[node_type].num_nodes
+    return None if count is None else int(count)
+
+
+def _edge_index(data: Any, source: str, relation: str, target: str, names: Mapping[str, list[str]]) -> Any:
+    place = f"the HeteroData's edge type {(source, relation, target)}"
+    for end in (source, target):
+        if end not in names:
+            raise InputError(f"{place} names the node type {end!r}, which has no nodes.")
+    if "edge_index" not in data[source, relation, target]:
+        raise InputError(f"{place} has no 'edge_index'.")
+    index = data[source, relation, target].edge_index.cpu().numpy()
+    if index.ndim != 2 or len(index) != 2:
+        raise InputError(f"{place} has an 'edge_index' of the shape {index.shape}, expected (2, edges).")
+    for row, end in zip(index, (source, target), strict=True):
+        if len(row) and not (row.min() >= 0 and row.max() < len(names[end])):
+            wrong = row.max() if row.max() >= len(names[end]) else row.min()
+            raise InputError(f"{place} names {end} node {wrong}, expected 0 to {len(names[end]) - 1}.")
+    return index
+
+
+def _check_length(data: Any, node_type: NodeType, values: Sequence[Any]) -> None:
+    if node_type not in data.node_types:
+        known = ", ".join(map(repr, data.node_types))
+        raise InputError(f"the HeteroData has no node type {node_type!r}, its types are {known}.")
+    count = _said_count(data, node_type)
+    if count is not None and len(values) != count:
+        found = f"{len(values)} values are given for the node type {node_type!r}"
+        raise InputError(f"{found}, expected one for each of its {count} nodes.")
+
+
+def libraries() -> tuple[Any, Any]:
+    """PyTorch and ``HeteroData``, which take seconds to import."""
+    try:
+        import torch
+        from torch_geometric.data import HeteroData
+    except ImportError:
+        needed = "HeteroData needs PyTorch Geometric"
+        raise InputError(f"{needed}: pip install 'heterformer[pyg]'.") from None
+    return torch, HeteroData

@@ -1,0 +1,126 @@
+"""PyTorch Geometric's ``HeteroData`` on disk without pickle: a folder of safetensors and JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from heterformer.errors import InputError
+from heterformer.files import new_folder, reading
+from heterformer.network.interchange.hetero_data import from_hetero_data, libraries, to_hetero_data
+from heterformer.network.schema import NodeType
+from heterformer.network.store import Network
+
+FORMAT = 1
+VALUES, TENSORS = "hetero_data.json", "hetero_data.safetensors"
+STORED = ("name", "time", "split")  # what a network may have beside ids, texts and labels
+
+
+def save_network(network: Network, folder: Path | str) -> None:
+    """A network as ``HeteroData`` in a new folder, with all that ``open_network`` needs."""
+    data = to_hetero_data(network)
+    for node_type in network.schema.node_types:
+        for column in STORED:
+            if column in network.columns(node_type):
+                data[node_type][column] = network.column(node_type, column).to_pylist()
+    schema = network.schema
+    spec = {
+        "name": network.name,
+        "predict": schema.predict,
+        "neighbors": dict(schema.neighbors),
+        "max_tokens": schema.max_tokens,
+        "test_batch_size": schema.test_batch_size,
+    }
+    save_hetero_data(data, folder, spec)
+
+
+def save_hetero_data(data: Any, folder: Path | str, spec: dict[str, Any] | None = None) -> None:
+    """Write any ``HeteroData`` into a new folder: tensors as safetensors, all else as JSON.
+
+    ``spec`` (predict, neighbors, max_tokens, name) is what ``open_network`` builds with.
+    """
+    torch, _ = libraries()
+    from safetensors.torch import save_file
+
+    tensors: dict[str, Any] = {}
+    stores = []
+    for store in data.stores:
+        values, names = {}, {}
+        key = store._key  # a node type, an edge type's three names, or None for what belongs to the whole
+        for name, value in store.items():
+            place = f"the HeteroData's {key or 'own'} attribute {name!r}"
+            if isinstance(value, torch.Tensor):
+                if value.layout != torch.strided:
+                    raise InputError(f"{place} is a sparse tensor, expected a dense one or 'edge_index'.")
+                names[name] = str(len(tensors))
+                tensors[names[name]] = value.detach().cpu().contiguous().clone()
+            else:
+                values[name] = value
+                try:
+                    json.dumps(value)
+                except (TypeError, ValueError):
+                    kind = type(value).__name__
+                    raise InputError(f"{place} is a {kind}, expected a tensor or a JSON value.") from None
+        stores.append({"key": key, "values": values, "tensors": names})
+    written = {"format": FORMAT, "network": spec or {}, "stores": stores}
+    with new_folder(Path(folder)) as partial:
+        save_file(tensors, partial / TENSORS)
+        text = json.dumps(written, ensure_ascii=False)
+        (partial / VALUES).write_text(text, encoding="utf-8")
+
+
+def load_hetero_data(folder: Path | str) -> Any:
+    """The ``HeteroData`` that ``save_hetero_data`` or 'heterformer export --to hetero-data' wrote."""
+    return _loaded(Path(folder))[0]
+
+
+def open_network(folder: Path | str, out: Path | str | None = None, **spec: Any) -> Network:
+    """Build a network from a saved ``HeteroData`` whose node types have ``text`` (and ``id``, ``label``).
+
+    ``spec`` overrides what was saved with it: predict, neighbors, max_tokens, name.
+    """
+    folder = Path(folder)
+    data, saved = _loaded(folder)
+
+    def given(name: str) -> dict[NodeType, Any]:
+        return {t: data[t][name] for t in data.node_types if name in data[t]}
+
+    if not given("text"):
+        reason = "none of its node types has 'text', a list of strings"
+        raise InputError(f"{folder}: {reason}; take Network.from_hetero_data and give the texts.")
+    more = {name: values for name in STORED if (values := given(name))}
+    return from_hetero_data(
+        data, given("text"), ids=given("id"), labels=given("label"), more=more, out=out, **{**saved, **spec}
+    )
+
+
+def is_hetero_data(folder: Path) -> bool:
+    """Whether a folder is one that ``save_hetero_data`` wrote."""
+    return (folder / VALUES).is_file()
+
+
+def _loaded(folder: Path) -> tuple[Any, dict[str, Any]]:
+    _, hetero_data = libraries()
+    from safetensors.torch import load_file
+
+    if not is_hetero_data(folder):
+        raise InputError(f"{folder}: not a saved HeteroData, expected a folder with {VALUES} and {TENSORS}.")
+    data = hetero_data()
+    with reading(folder / VALUES):
+        values = json.loads((folder / VALUES).read_text(encoding="utf-8"))
+        if values["format"] != FORMAT:
+            raise InputError(
+                f"{folder}: HeteroData format {values['format']!r}, this version reads {FORMAT}."
+            )
+        stores, spec = values["stores"], dict(values["network"])
+    with reading(folder / TENSORS):
+        tensors = load_file(folder / TENSORS)
+        for store in stores:
+            key = store["key"]
+            into = data if key is None else data[tuple(key) if isinstance(key, list) else key]
+            for name, value in store["values"].items():
+                into[name] = value
+            for name, tensor in store["tensors"].items():
+                into[name] = tensors[tensor]
+    return data, spec

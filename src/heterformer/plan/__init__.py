@@ -1,0 +1,1 @@
+"""What training and embedding a network will need."""

@@ -1,0 +1,225 @@
+"""How much memory a model, a training step and an embedding take, from sizes alone.
+
+Weights, moments and gradients are counted. Activations are those that the backward pass keeps: a token
+in a Transformer layer leaves its state, its query, key and value, the attention's output, both inputs of
+LayerNorm and what the first of them gives, (8d + f) numbers, two bytes per d of dropout masks, and its
+attention weights. How far that is from the truth is measured by benchmarks/plan.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from transformers import AutoConfig
+
+from heterformer.embedding.options import EmbedOptions
+from heterformer.errors import InputError
+from heterformer.models.inference import TOKENS
+from heterformer.models.plm.minilm import backbone_path
+from heterformer.models.registry import MODELS
+from heterformer.network.schema import Schema
+from heterformer.plan.planned_network import PlannedNetwork
+from heterformer.states.row_file import PART
+from heterformer.training.options import NESTED, ModelOptions, TrainingOptions
+
+FLOAT = 4
+MOMENTS = 2 * FLOAT  # Adam's two of every number, lazy Adam's of every row of a table, touched or not
+
+
+@dataclass(frozen=True)
+class ModelSize:
+    """The numbers of a model, and those of its shape that memory depends on."""
+
+    dense: int  # parameters that every step changes
+    token_table: int  # of which a step changes few rows, if tokens are sparse; else 0 and part of dense
+    textless_tables: int
+    layers: int
+    width: int
+    inner: int
+    heads: int
+    vocabulary: int
+    token_width: int
+    textless_dim: int
+    learns_textless: bool  # whether anything looks at those tables
+    states: int  # that a text gives to its neighbours (S)
+    kinds: tuple[str, ...]  # of virtual neighbour tokens
+    first_only: bool  # whether only [CLS] of a last layer is read
+
+    @classmethod
+    def of(cls, schema: Schema, options: TrainingOptions) -> ModelSize:
+        """Of the model that ``heterformer train`` would make. Nothing is loaded but a configuration."""
+        chosen = options.model.resolved()
+        if chosen.model == "mean_sage":
+            raise InputError("--model mean_sage reads no text with a backbone; there is no plan for it.")
+        plm, model = _configured(schema, chosen)
+        tokens = model.get_input_embeddings().weight
+        groups = {n: sum(p.numel() for p in group) for n, group in model.parameter_groups().items()}
+        sparse = tokens.numel() if options.sparse_tokens else 0
+        kinds = tuple(getattr(model, "kinds", ()))
+        return cls(
+            dense=groups["backbone"] + groups["new"] - sparse,
+            token_table=sparse,
+            textless_tables=groups["textless"],
+            layers=plm.num_hidden_layers,
+            width=plm.hidden_size,
+            inner=plm.intermediate_size,
+            heads=plm.num_attention_heads,
+            vocabulary=plm.vocab_size,
+            token_width=tokens.shape[1],
+            textless_dim=int(getattr(model.config, "textless_dim", 0)) if groups["textless"] else 0,
+            learns_textless=bool(set(schema.textless) & set(model.embedded_types)),
+            states=_states(chosen, plm.num_hidden_layers, kinds),
+            kinds=kinds,
+            first_only=chosen.readout == "cls",
+        )
+
+    @property
+    def parameters(self) -> int:
+        return self.dense + self.token_table + self.textless_tables
+
+
+def _configured(schema: Schema, chosen: ModelOptions) -> tuple[Any, Any]:
+    """The backbone's configuration, and the model without its numbers: tables may be larger than memory."""
+    try:
+        plm = AutoConfig.from_pretrained(backbone_path(chosen.backbone), trust_remote_code=False)
+    except (OSError, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(f"backbone {chosen.backbone!r} cannot be loaded: {reason}") from error
+    kind = MODELS[chosen.model]
+    values = chosen.config_values(kind.config_class.option_names())
+    with torch.device("meta"):
+        model = kind(kind.config_class(backbone=plm.to_diff_dict(), schema=schema.to_dict(), **values))
+    return plm, model
+
+
+def _states(chosen: ModelOptions, layers: int, kinds: tuple[str, ...]) -> int:
+    """S: nested models give a state per layer but the first, cascaded ones one, text alone none."""
+    if chosen.model == "bert" or (chosen.model == "heterformer" and "text_rich" not in kinds):
+        return 0
+    return layers - 1 if chosen.model in NESTED else 1
+
+
+@dataclass(frozen=True)
+class StepShape:
+    """What a process has in its graph at once; texts that several nodes share are counted for each."""
+
+    centers: int
+    text_edges: float
+    textless_edges: float
+    tokens: float  # per text
+    live: bool  # whether neighbours' texts are part of the graph
+
+    @classmethod
+    def of(cls, network: PlannedNetwork, options: TrainingOptions) -> StepShape:
+        centers = 2 * min(options.batch_size, options.micro_batch or options.batch_size)
+        return cls(
+            centers,
+            centers * network.text_neighbors,
+            centers * network.textless_neighbors,
+            network.sample.length,
+            options.neighbor_states == "live",
+        )
+
+
+def activations(size: ModelSize, shape: StepShape, precision: str) -> int:
+    """Bytes that the backward pass keeps, and what one layer's gradients need on top of them."""
+    number = 2 if precision == "bf16" else FLOAT
+    tokens = shape.centers * shape.tokens
+    nested = size.states > 1 or bool(size.kinds)
+    total = _pass(size, shape.centers, shape.tokens, size.layers, len(size.kinds), number)
+    passes, widest = size.layers, tokens
+    if shape.live and size.states:
+        layers = size.layers - nested
+        total += _pass(size, shape.text_edges, shape.tokens, layers, 0, number)
+        passes, widest = passes + layers, max(tokens, shape.text_edges * shape.tokens)
+    total += passes * 3 * size.width**2 * number  # queries', keys' and values' weights side by side
+    total += 3 * shape.text_edges * size.states * size.width * number  # states, chosen ones, messages
+    for kind in size.kinds:
+        neighbors = (shape.text_edges if kind == "text_rich" else shape.textless_edges) / shape.centers
+        per_center = size.width * (2 * size.heads + 5 + neighbors) + 2 * size.heads * (1 + neighbors)
+        total += (size.layers - 1) * shape.centers * per_center * number
+    total += 6 * size.width * widest * number  # gradients of one layer
+    if precision == "bf16":
+        total += 2 * number * size.dense  # weights in bfloat16, and gradients of those
+    return round(total)
+
+
+def _pass(size: ModelSize, texts: float, length: float, layers: int, virtual: int, number: int) -> float:
+    """What texts leave behind on their way through so many layers of the PLM."""
+    d, tokens = size.width, texts * length
+    keys = length + virtual
+    weights = size.heads * keys * (number * (keys <= d // size.heads) + 1)
+    kept = (8 * d + size.inner) * number + 2 * d + weights  # bytes per token and layer
+    if virtual:
+        kept += 2 * d * number * keys / length  # keys and values once more, beside the virtual ones
+    whole = layers - size.first_only
+    last = texts * ((3 * size.heads * d + 6 * d + size.inner) * number + 2 * d) if size.first_only else 0.0
+    return tokens * (d * (number + 1) + whole * kept) + last
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes of one process, beside Python's and PyTorch's own half gigabyte."""
+
+    weights: int
+    moments: int
+    textless: int
+    textless_moments: int
+    gradients: int
+    activations: int
+    exchanged: int  # vectors, scores and rows of all processes
+    host: int  # on the host in any case: what is kept for every pair or node
+
+    @property
+    def device(self) -> int:
+        """What must fit on a GPU; on CPUs the host's part comes on top."""
+        return self.total - self.host
+
+    @property
+    def total(self) -> int:
+        kept = self.weights + self.moments + self.textless + self.textless_moments
+        return kept + self.gradients + self.activations + self.exchanged + self.host
+
+
+def training_memory(
+    size: ModelSize, network: PlannedNetwork, options: TrainingOptions, processes: int, rows: int
+) -> Memory:
+    """Of one of so many processes; ``rows`` are the bytes of table rows that each touches in a step."""
+    weights = FLOAT * (size.dense + size.token_table)
+    keys, width = processes * options.batch_size, size.width
+    scores = options.batch_size * keys * (3 * FLOAT + 1)  # scores, their softmax and gradient, the mask
+    vectors = 2 * FLOAT * width * (2 * options.batch_size + keys)  # and their gradients
+    return Memory(
+        weights=weights,
+        moments=MOMENTS * (size.dense + size.token_table),
+        textless=FLOAT * size.textless_tables,
+        textless_moments=MOMENTS * size.textless_tables * size.learns_textless,
+        gradients=FLOAT * size.dense + rows,
+        activations=activations(size, StepShape.of(network, options), options.precision),
+        exchanged=scores + vectors + (2 * processes * rows if processes > 1 else 0),
+        host=16 * (network.pairs + network.held_out) + 8 * network.pairs,  # rows of pairs, and their order
+    )
+
+
+def warm_up_memory(size: ModelSize, network: PlannedNetwork) -> int:
+    """On the first process's host while it warms textless nodes up: vectors of all texts, and edges."""
+    return FLOAT * size.width * network.texts + 2 * 8 * network.textless_edges
+
+
+def embedding_memory(size: ModelSize, network: PlannedNetwork, options: EmbedOptions) -> Memory:
+    """No gradients and no moments; states of one part of the texts, and one batch of tokens."""
+    number = 2 if options.precision == "bf16" else FLOAT
+    part = 2 * FLOAT * min(PART, network.texts) * size.states * size.width  # and once more to be written
+    textless = sum(network.schema.counts[t] for t in network.schema.textless)
+    return Memory(
+        weights=FLOAT * (size.dense + size.token_table),
+        moments=0,
+        textless=FLOAT * size.textless_tables,
+        textless_moments=0,
+        gradients=0,
+        activations=part + TOKENS * (8 * size.width + 2 * size.inner) * number,
+        exchanged=0,
+        host=2 * 8 * network.texts + 8 * textless * size.learns_textless,  # numbers and signatures
+    )

@@ -1,0 +1,1 @@
+"""Search in the vectors of a run."""

@@ -1,0 +1,61 @@
+"""Search results in the terminal, and as JSON."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from heterformer.search.searcher import Answer, Hit, Named, Ranking
+from heterformer.tables import short
+
+LONGEST, NEIGHBOR = 100, 60  # letters of a name, and of a neighbour's: a node's text may be a whole abstract
+
+
+def search_tables(answer: Answer) -> RenderableType:
+    """A table per node type: their inner products do not compare."""
+    return Group(*(_table(_question(answer), ranking) for ranking in answer.rankings))
+
+
+def _question(answer: Answer) -> str:
+    if answer.like is not None:
+        return f"like {_named(answer.like, LONGEST)}"
+    given = ", ".join(_named(n, NEIGHBOR) for n in answer.neighbors)
+    return f"for {short(answer.text, LONGEST)!r}" + (f" with {given}" if given else "")
+
+
+def _table(question: str, ranking: Ranking) -> Table:
+    title = Text(f"{ranking.node_type} nodes {question}", style="table.title")
+    searched = f"inner product, {ranking.index} search among {ranking.candidates:,} nodes"
+    known = "; *: known to be a neighbour" if any(hit.known for hit in ranking.hits) else ""
+    table = Table(title=title, title_justify="left", caption=searched + known, caption_justify="left")
+    table.add_column("", justify="right")
+    table.add_column("score", justify="right")
+    table.add_column(Text(ranking.node_type))
+    table.add_column("neighbours that speak for it")
+    for number, hit in enumerate(ranking.hits, 1):
+        table.add_row(f"{number}{'*' * hit.known}", f"{hit.score:#.4g}", _name(hit), _neighbors(hit))
+    return table
+
+
+def _name(hit: Hit) -> Text:
+    if hit.name == hit.id:
+        return Text(hit.id)
+    return Text.assemble(short(hit.name, LONGEST), (f" {hit.id}", "dim"))
+
+
+def _neighbors(hit: Hit) -> Text:
+    lines = "\n".join(_named(n, NEIGHBOR) for n in hit.neighbors)
+    return Text(lines, no_wrap=True, overflow="ellipsis")
+
+
+def _named(node: Named, longest: int) -> str:
+    return f"{node.node_type}: {short(node.name, longest)}"
+
+
+def as_json(answer: Answer) -> dict[str, Any]:
+    """The same with whole names, and the neighbours' own scores."""
+    return asdict(answer)

@@ -1,0 +1,1 @@
+"""Text states on disk: computed once, read row by row."""

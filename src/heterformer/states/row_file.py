@@ -1,0 +1,102 @@
+"""Many rows of numbers on disk, written part by part: what a kill leaves behind is not computed again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from heterformer.arrays import Ints
+from heterformer.errors import InputError
+from heterformer.files import replace_file
+
+PART = 4096  # rows that are written at once
+
+
+def kept_array(path: Path, make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
+    """The array stored at ``path``; made and stored the first time."""
+    if not path.exists():
+        with replace_file(path) as partial, partial.open("wb") as file:
+            np.save(file, make(), allow_pickle=False)
+    array: NDArray[Any] = np.load(path, allow_pickle=False)
+    return array
+
+
+class RowFile:
+    """``count`` rows of equal shape in a plain binary file, and beside it a list of the parts that are done.
+
+    Rows are read one by one into memory of their own. Through a mapping the kernel would map sixteen pages
+    around each row, and a batch of scattered rows would hold a good part of the file. Several writers can
+    share the file, each with a number and a list of its own; the first must have opened it before the others.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        count: int,
+        shape: tuple[int, ...],
+        dtype: DTypeLike,
+        part: int | None = None,
+        writer: int = 0,
+    ) -> None:
+        self.path, self.count, self.part = path, count, part or PART
+        self.shape, self.dtype = shape, np.dtype(dtype)
+        self._done = path.with_suffix(f".{writer}.done")
+        if not path.exists():
+            for list_of_parts in self._lists():
+                list_of_parts.unlink()  # says nothing about a file that is gone
+        with path.open("ab") as file:
+            file.truncate(count * self.row_bytes)
+
+    @property
+    def row_bytes(self) -> int:
+        return int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
+
+    def parts(self) -> list[tuple[int, int]]:
+        """All parts, as (first row, row after the last)."""
+        return [(start, min(start + self.part, self.count)) for start in range(0, self.count, self.part)]
+
+    def missing(self) -> Iterator[tuple[int, int]]:
+        """The parts that are still to be written."""
+        done = self._finished()
+        return (part for part in self.parts() if part[0] not in done)
+
+    def write(self, start: int, values: NDArray[Any]) -> None:
+        """Write one whole part, then note that it is done: in this order, whenever a kill comes."""
+        with self.path.open("r+b") as file:
+            file.seek(start * self.row_bytes)
+            file.write(np.ascontiguousarray(values, dtype=self.dtype).tobytes())
+            file.flush()
+            os.fsync(file.fileno())
+        with self._done.open("a", encoding="ascii") as file:
+            file.write(f"{start}\n")
+
+    def read(self, rows: Ints | slice) -> NDArray[Any]:
+        """A copy of the chosen rows."""
+        wanted = np.arange(*rows.indices(self.count)) if isinstance(rows, slice) else rows
+        found = np.empty((len(wanted), *self.shape), dtype=self.dtype)
+        if found.size:
+            into = memoryview(found.reshape(-1).view(np.uint8).data)
+            with self.path.open("rb", buffering=0) as file:
+                for start, stop in _runs(wanted):
+                    part = into[start * self.row_bytes : stop * self.row_bytes]
+                    if os.preadv(file.fileno(), [part], int(wanted[start]) * self.row_bytes) != len(part):
+                        raise InputError(f"{self.path}: is shorter than it was; remove it and start again.")
+        return found
+
+    def _finished(self) -> set[int]:
+        lines = [line for path in self._lists() for line in path.read_text("ascii").splitlines(keepends=True)]
+        return {int(line) for line in lines if line.endswith("\n")}  # a kill may have cut the last one
+
+    def _lists(self) -> list[Path]:
+        return [p for p in self.path.parent.glob("*.done") if p.name.rsplit(".", 2)[0] == self.path.stem]
+
+
+def _runs(rows: Ints) -> list[tuple[int, int]]:
+    """The positions of rows that follow each other, as (first, after the last): each is one read."""
+    starts = np.flatnonzero(np.diff(rows, prepend=rows[0] - 2) != 1)
+    return list(zip(starts.tolist(), [*starts[1:].tolist(), len(rows)], strict=True))

@@ -1,1 +1,0 @@
-"""What vectors are worth: link prediction, and comparisons of models."""

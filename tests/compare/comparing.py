@@ -1,0 +1,83 @@
+"""Comparisons without training: a runner that writes finished runs whose figures a test chooses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from heterformer.compare.compare import compare
+from heterformer.compare.compared_run import COST, RANKS, RESULT, Cost, Job, Result
+from heterformer.compare.comparison import Comparison
+from heterformer.network.store import Network
+from heterformer.training.run import CARD, Run
+from tests.learning import tiny_network, tiny_options, tiny_reader
+
+QUERIES = 400
+Skill = Mapping[str, float]  # by variant: how often the key is ranked first
+
+
+def pretended(skill: Skill, spread: float = 0.01, steps: int = 6) -> Callable[[Job], None]:
+    """A runner that leaves what training and evaluation would; a variant without a skill fails."""
+
+    def run(job: Job) -> None:
+        if job.variant.name not in skill:
+            job.note_failure("it was not meant to be")
+            return
+        rng = np.random.default_rng([job.seed, len(job.variant.name), ord(job.variant.name[-1])])
+        level = float(np.clip(skill[job.variant.name] + spread * rng.standard_normal(), 0.01, 0.95))
+        path, run = job.path, Run(job.path)
+        run.start(Network.open(job.network), job.options())
+        for step in range(1, steps + 1):
+            prec = level * (1 - np.exp(-step / 2)) + 0.003 * rng.standard_normal()
+            run.log(step=50 * step, epoch=0, loss=float(3 / step))
+            run.log(step=50 * step, epoch=0, validation={"prec": prec, "mrr": prec + 0.1, "ndcg": prec + 0.2})
+        ranks = np.where(rng.random(QUERIES) < level, 1, rng.integers(2, 100, QUERIES))
+        save_result(path, ranks)
+        (path / CARD).write_text("done")
+
+    return run
+
+
+def save_result(path: Path, ranks: np.ndarray[Any, Any]) -> None:
+    """The files that ranking the test pairs leaves, the full ranks being ten times those in the batch."""
+    full = 10 * ranks - 9
+    hits = {f"hits_{k}": float((full <= k).mean()) for k in (1, 10, 100)}
+    figures = {
+        "prec": float((ranks == 1).mean()),
+        "mrr": float((1 / ranks).mean()),
+        "full_mrr": float((1 / full).mean()),
+    }
+    result = Result(
+        figures=figures | {"ndcg": float((1 / np.log2(1 + ranks)).mean())} | hits,
+        pairs=len(ranks),
+        full_queries=len(ranks),
+        candidates=1000,
+        batch_size=100,
+        validation_prec=0.5,
+        best_step=300,
+        steps=300,
+        seconds_per_step=0.25,
+        parameters=22_700_000,
+        textless_parameters=830_000,
+        cost=Cost(75.0, 1234.5, None),
+    )
+    np.savez(path / RANKS, in_batch=ranks, full=full)
+    (path / RESULT).write_text(json.dumps(asdict(result)))
+    (path / COST).write_text(json.dumps(asdict(result.cost)))
+
+
+def pretended_comparison(
+    out: Path,
+    skill: Skill,
+    models: tuple[str, ...] | None = None,
+    seeds: tuple[int, ...] = (0, 1),
+    **more: Any,
+) -> Comparison:
+    """A comparison on ``tiny_network`` of the variants with a skill, or of ``models``."""
+    options = tiny_options(tiny_reader(), max_steps=300, **more)
+    return compare(tiny_network(), out, models or tuple(skill), seeds, options, runner=pretended(skill))

@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from heterformer.compare.compare import finished_comparison
+from heterformer.compare.compared_run import METRICS
+from heterformer.compare.comparison import Comparison
+from heterformer.compare.table import as_json, as_markdown, as_table, write_comparison
+from tests.compare.comparing import pretended_comparison, save_result
+
+SKILL = {
+    "bert": 0.3,
+    "bert_gat": 0.5,
+    "bert_han": 0.4,
+    "heterformer": 0.8,
+    "no_tl": 0.6,
+    "textless_dim_4": 0.7,
+}
+
+
+@pytest.fixture(scope="module")
+def comparison(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
+    models = (*SKILL, "bert_hgt")  # which fails
+    return pretended_comparison(tmp_path_factory.mktemp("out") / "out", SKILL, models, seeds=(0, 1, 2))
+
+
+def cells(markdown: str, model: str, table: int = 0) -> list[str]:
+    """The figures of a model's row, in the table of that number."""
+    part = markdown.split("\n## ")[1 + table]
+    (line,) = [line for line in part.splitlines() if f"| {model} |" in line]
+    return [cell.strip() for cell in line.split("|")[1:-1]]
+
+
+def shown(comparison: Comparison, width: int = 80) -> str:
+    console = Console(width=width, force_terminal=True, color_system="truecolor")
+    with console.capture() as captured:
+        console.print(as_table(comparison))
+    return captured.get()
+
+
+def plain(comparison: Comparison, width: int = 80) -> str:
+    console = Console(width=width, color_system=None)
+    with console.capture() as captured:
+        console.print(as_table(comparison))
+    return captured.get()
+
+
+def test_the_best_is_bold_and_the_second_underlined(comparison: Comparison) -> None:
+    markdown = as_markdown(comparison)
+    rows = {row.variant.name: row for row in comparison.rows}
+    prec = {name: f"{rows[name].mean('prec'):.4f}" for name in SKILL}
+    assert cells(markdown, "Heterformer")[2].startswith(f"**{prec['heterformer']}**")
+    assert cells(markdown, "BERT+GAT")[2].startswith(f"<ins>{prec['bert_gat']}</ins> ±")
+    assert cells(markdown, "BERT+HAN")[2].startswith(f"{prec['bert_han']} ±")
+    second = cells(markdown, "textless dim 4", table=1)[2]
+    assert second.startswith(f"<ins>{prec['textless_dim_4']}</ins>")  # among the ablations
+
+
+def test_a_mean_has_its_deviation_over_seeds(comparison: Comparison) -> None:
+    row = comparison.rows[0]
+    assert cells(as_markdown(comparison), "BERT")[3] == f"{row.mean('mrr'):.4f} ± {row.deviation('mrr'):.4f}"
+    assert cells(as_markdown(comparison), "BERT")[-1] == "3"
+
+
+def test_a_sure_lead_has_a_star(comparison: Comparison) -> None:
+    found = cells(as_markdown(comparison), "Heterformer")
+    assert r"**\*" in found[2]
+    assert "*: significantly better" in as_markdown(comparison)
+    assert r"\*" not in cells(as_markdown(comparison), "BERT+GAT")[2]
+
+
+def test_a_lead_over_baselines_is_no_lead_over_an_ablation(tmp_path: Path) -> None:
+    skill = {"heterformer": 0.6, "bert": 0.3, "no_tl": 0.9}
+    found = as_markdown(pretended_comparison(tmp_path / "cmp", skill, seeds=(0,), textless_dim=64))
+    assert r"\*" in " ".join(cells(found, "Heterformer", 0))
+    assert r"\*" not in " ".join(cells(found, "Heterformer", 1))
+    assert "significantly better than the best baseline" in found
+
+
+def test_without_baselines_the_ablations_are_the_rivals(tmp_path: Path) -> None:
+    skill = {"heterformer": 0.8, "no_tl": 0.3}
+    found = as_markdown(pretended_comparison(tmp_path / "cmp", skill, seeds=(0,), textless_dim=64))
+    assert r"\*" not in " ".join(cells(found, "Heterformer", 0))
+    assert r"\*" in " ".join(cells(found, "Heterformer", 1))
+    assert "significantly better than the best of the others" in found
+
+
+def test_few_pairs_are_ranked_among_fewer_keys(tmp_path: Path) -> None:
+    comparison = pretended_comparison(tmp_path / "cmp", {"bert": 0.3}, seeds=(0,))
+    assert "400 test pairs; PREC, MRR, NDCG: among the keys of 100 pairs" in as_markdown(comparison)
+    path = tmp_path / "cmp" / "runs" / "bert" / "seed-0"
+    save_result(path, np.ones(79, dtype=np.int64))
+    found = as_markdown(finished_comparison(tmp_path / "cmp"))
+    assert "79 test pairs; PREC, MRR, NDCG: among the keys of 79 pairs" in found
+
+
+def test_equal_figures_are_equally_good(tmp_path: Path) -> None:
+    found = pretended_comparison(
+        tmp_path / "out", {"bert": 0.5, "bert_gat": 0.5, "heterformer": 0.5}, seeds=(0,)
+    )
+    for row, ranks in zip(found.rows, ([1, 2], [2, 1], [3, 3]), strict=True):
+        save_result(row.seeds[0].path, np.array(ranks))
+    markdown = as_markdown(finished_comparison(tmp_path / "out"))
+    assert [cells(markdown, name)[2] for name in ("BERT", "BERT+GAT")] == ["**0.5000**"] * 2
+    assert cells(markdown, "Heterformer")[2] == "<ins>0.0000</ins>"
+
+
+def test_groups_are_those_of_the_paper(comparison: Comparison) -> None:
+    markdown = as_markdown(comparison)
+    groups = [
+        cells(markdown, name)[0] for name in ("BERT", "BERT+GAT", "BERT+HAN", "BERT+HGT", "Heterformer")
+    ]
+    assert groups == ["", "homogeneous GNN", "heterogeneous GNN", "", ""]
+
+
+def test_what_failed_is_in_the_table_with_its_reason(comparison: Comparison) -> None:
+    markdown = as_markdown(comparison)
+    assert cells(markdown, "BERT+HGT")[2:] == ["failed", *[""] * 6, "0"]
+    assert "- BERT+HGT, seed 2: it was not meant to be" in markdown
+    assert "failed" in plain(comparison)
+
+
+def test_what_is_not_finished_is_said(tmp_path: Path) -> None:
+    from heterformer.compare.compare import compare
+    from tests.learning import tiny_network, tiny_options, tiny_reader
+
+    options = tiny_options(tiny_reader(), max_steps=300)
+    found = compare(tiny_network(), tmp_path / "out", ["bert"], (0,), options, runner=lambda _: None)
+    assert cells(as_markdown(found), "BERT")[2] == "not finished"
+    assert "Not finished yet: BERT seed 0." in plain(found, width=200)
+
+
+def test_the_cost_of_each_model(comparison: Comparison) -> None:
+    markdown = as_markdown(comparison)
+    found = cells(markdown, "BERT+GAT", table=2)
+    assert found == ["BERT+GAT", "300", "75 s", "0.250", "1,234 MB", "22.70 M", "0.83 M"]
+
+
+def test_the_significance_and_the_command_are_told(comparison: Comparison) -> None:
+    markdown, lead = as_markdown(comparison), comparison.leads[0].difference
+    assert (
+        f"PREC {lead.mean:+.4f} against BERT+GAT (95 % interval {lead.low:+.4f} to {lead.high:+.4f}"
+        in markdown
+    )
+    assert markdown.endswith(f"```\n{comparison.command}\n```\n")
+    assert "400 test pairs; PREC, MRR, NDCG: among the keys of 100 pairs" in markdown
+
+
+def test_the_screen_shows_what_the_file_says(comparison: Comparison) -> None:
+    row = next(row for row in comparison.rows if row.variant.name == "heterformer")
+    mean, deviation = (f"{figure:.3f}"[1:] for figure in (row.mean("prec"), row.deviation("prec") or 0))
+    assert f"{mean} ±{deviation}" in plain(comparison)
+    assert f"\x1b[1;32m{mean}" in shown(comparison)
+    assert "Heterformer's lead over the best baseline" in plain(comparison, 200)
+
+
+def test_the_screen_table_fits_in_eighty_columns(comparison: Comparison) -> None:
+    assert max(len(line) for line in plain(comparison).splitlines()) <= 80
+    assert "…" not in plain(comparison)
+
+
+def test_json_has_every_seed_unrounded(comparison: Comparison, tmp_path: Path) -> None:
+    write_comparison(comparison, tmp_path)
+    found = json.loads((tmp_path / "compare.json").read_text())
+    assert found == json.loads(json.dumps(as_json(comparison)))
+    assert set(found) == {"network", "command", "variants", "significance"}
+    heterformer = found["variants"]["heterformer"]
+    assert set(heterformer) == {"name", "group", "mean", "std", "seeds"}
+    assert set(heterformer["mean"]) == set(heterformer["std"]) == set(METRICS)
+    figures = [heterformer["seeds"][seed]["figures"]["prec"] for seed in ("0", "1", "2")]
+    assert heterformer["mean"]["prec"] == pytest.approx(np.mean(figures))
+    assert heterformer["std"]["prec"] == pytest.approx(np.std(figures, ddof=1))
+    assert heterformer["seeds"]["0"]["cost"]["memory"] == 1234.5
+    assert found["variants"]["bert_hgt"]["seeds"]["0"] == {
+        "status": "failed",
+        "reason": "it was not meant to be",
+    }
+    assert found["significance"]["mrr"]["against"] == "bert_gat"
+    assert (tmp_path / "compare.md").read_text() == as_markdown(comparison)

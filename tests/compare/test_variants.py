@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import get_args
+
+import pytest
+
+from heterformer.compare.variants import VARIANTS, Choice, check_common, chosen_variants
+from heterformer.errors import InputError
+from heterformer.models.registry import MODELS, ModelName
+from heterformer.training.options import PRESETS, ModelOptions, TrainingOptions, WarmUpOptions
+
+COMMON = TrainingOptions(model=ModelOptions(textless_dim=24, neighbor_pooling="cls"), batch_size=7)
+
+
+def names(*choices: str, common: TrainingOptions = COMMON) -> list[str]:
+    return [variant.name for variant in chosen_variants(choices, common)]
+
+
+def test_the_twelve_models_are_variants_in_the_order_of_the_paper() -> None:
+    assert set(names("models")) == set(get_args(ModelName))
+    assert names("models")[:3] == ["mean_sage", "bert", "bert_mean_sage"]
+    assert names("models")[-1] == "heterformer"
+    assert names("baselines") == names("models")[:-1]
+
+
+def test_the_command_line_offers_every_variant() -> None:
+    groups = {"all", "models", "baselines", "ablations", "dimensions"}
+    assert set(get_args(Choice)) == {*VARIANTS, *groups}
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_every_variant_has_options_that_its_model_accepts(name: str) -> None:
+    options = VARIANTS[name].options(COMMON, 5)
+    values = options.model.config_values(MODELS[options.model.model].config_class.option_names())
+    assert "readout" in values
+    assert (options.seed, options.batch_size) == (5, 7)
+    assert options.split == COMMON.split
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("no_vnt", {"virtual_tokens": "none"}),
+        ("no_tr", {"virtual_tokens": "textless"}),  # No-TR has no text-rich token
+        ("no_tl", {"virtual_tokens": "text_rich"}),
+        ("no_hp", {"heterogeneous_projection": False}),
+        ("textless_dim_4", {"textless_dim": 4}),
+        ("textless_dim_32", {"textless_dim": 32}),
+        ("no_warm_up", {}),
+    ],
+)
+def test_an_ablation_changes_just_one_thing(name: str, changes: dict[str, object]) -> None:
+    whole, ablated = (VARIANTS[n].options(COMMON, 0) for n in ("heterformer", name))
+    assert ablated.model == replace(whole.model, **changes)  # type: ignore[arg-type]
+    assert ablated.warm_up == replace(whole.warm_up, warm_up=name != "no_warm_up")
+
+
+def test_common_options_reach_the_models_that_have_them() -> None:
+    dims = {name: VARIANTS[name].options(COMMON, 0).model.textless_dim for name in VARIANTS}
+    assert (dims["heterformer"], dims["bert_rgcn"], dims["textless_dim_8"]) == (24, 24, 8)
+    assert dims["bert"] == ModelOptions().textless_dim
+    assert VARIANTS["heterformer"].options(COMMON, 0).model.neighbor_pooling == "cls"
+
+
+def test_the_paper_preset_is_for_all_variants() -> None:
+    known = ModelOptions.__dataclass_fields__
+    preset = {k: v for k, v in PRESETS["paper"].items() if k in known and k != "backbone"}
+    common = TrainingOptions(model=ModelOptions(**preset))
+    for variant in VARIANTS.values():
+        options = variant.options(common, 0)
+        options.model.config_values(MODELS[options.model.model].config_class.option_names())
+        assert options.model.temperature == 1.0
+
+
+def test_groups_and_names_mix_and_nothing_comes_twice() -> None:
+    assert names("no_tl", "bert", "heterformer", "bert") == ["bert", "heterformer", "no_tl"]
+    assert names("ablations") == ["heterformer", "no_vnt", "no_tr", "no_tl", "no_hp", "no_warm_up"]
+    assert names("all") == list(VARIANTS)
+
+
+def test_the_usual_dimension_is_heterformer_itself() -> None:
+    usual = TrainingOptions(model=ModelOptions(textless_dim=16))
+    expected = ["heterformer", "textless_dim_4", "textless_dim_8", "textless_dim_32", "textless_dim_64"]
+    assert names("dimensions", common=usual) == expected
+    assert names("textless_dim_16", common=usual) == ["heterformer"]
+
+
+def test_an_unknown_model() -> None:
+    with pytest.raises(InputError, match=r"no model 'bertt', expected one of all, models, .*no_warm_up"):
+        names("bertt")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (TrainingOptions(seed=3), "--seed is for 'heterformer train'; a comparison's are chosen by --seeds."),
+        (TrainingOptions(model=ModelOptions(model="bert")), "--model is for"),
+        (TrainingOptions(model=ModelOptions(virtual_tokens="none")), "--virtual-tokens is for"),
+        (TrainingOptions(warm_up=WarmUpOptions(warm_up=False)), "--warm-up is for"),
+    ],
+)
+def test_what_variants_decide_is_no_common_option(options: TrainingOptions, said: str) -> None:
+    check_common(COMMON)
+    with pytest.raises(InputError) as caught:
+        check_common(options)
+    assert str(caught.value).startswith(said)

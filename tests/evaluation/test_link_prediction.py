@@ -1,0 +1,304 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from heterformer.arrays import Ints
+from heterformer.batches.batch import Batch
+from heterformer.batches.batcher import Batcher
+from heterformer.batches.pairs import evaluation_key
+from heterformer.batches.visible import VisibleNetwork
+from heterformer.evaluation import link_prediction
+from heterformer.evaluation.link_prediction import (
+    LinkPrediction,
+    Question,
+    evaluate_link_prediction,
+    full_ranks,
+    predicted_pairs,
+    ranks_of,
+)
+from heterformer.models.inference import center_vectors
+from heterformer.network.schema import NodeType, Relation
+from heterformer.network.split.pairs import Pairs
+from heterformer.network.split.split import SplitOptions, make_split
+from heterformer.network.store import Network
+from heterformer.network.tokens import open_tokens
+from heterformer.training.validation import in_batch_metrics
+from tests.evaluation.cheater import Cheater
+from tests.learning import tiny_network, tiny_tokens
+from tests.networks import Facts, edges_of, few, networks, pairs_of, split_of, tokenizer
+
+
+def dot(queries: Tensor, keys: Tensor) -> Tensor:
+    return queries @ keys.T
+
+
+def in_blocks(vectors: Tensor, size: int) -> Iterator[tuple[int, Tensor]]:
+    for start in range(0, len(vectors), size):
+        yield start, vectors[start : start + size]
+
+
+def true_pairs(network: Network, relation: Relation | None = None) -> Pairs:
+    """Every edge of a relation, of the predicted one unless told."""
+    source, target = network.edges((relation or network.schema.predicted).name)
+    return np.stack([source, target.astype(np.int64)], axis=1)
+
+
+def ranked_candidates(network: Network, query: int, key: int, relation: Relation | None = None) -> list[int]:
+    """By definition: all nodes of the key's type but the query, its other true keys and the key itself."""
+    relation = relation or network.schema.predicted
+    (query_id,) = network.ids(relation.source, [query])
+    known = {target for source, target in edges_of(network, relation.name) if source == query_id}
+    if relation.source == relation.target:
+        known.add(query_id)
+    ids = network.ids(relation.target)
+    return [row for row, i in enumerate(ids) if i not in known and row != key]
+
+
+def ranks_by_definition(network: Network, pairs: Pairs, scores: Tensor) -> list[int]:
+    """``scores`` are (pairs, candidates)."""
+    return [
+        1 + sum(not row[other] < row[key] for other in ranked_candidates(network, query, key))
+        for (query, key), row in zip(pairs.tolist(), scores, strict=True)
+    ]
+
+
+def found_ranks(network: Network, pairs: Pairs, queries: Tensor, nodes: Tensor, size: int = 4) -> list[int]:
+    keys = nodes[torch.from_numpy(pairs[:, 1])]
+    relation = network.schema.predicted
+    return full_ranks(network, relation, pairs, queries, keys, in_blocks(nodes, size), dot).tolist()
+
+
+@few
+@given(
+    networks(), st.integers(1, 13), st.integers(1, 13), st.integers(0, 2**32), st.sampled_from([1, 3, 999])
+)
+def test_full_ranks_are_those_of_the_definition(
+    facts: Facts, candidates: int, queries_at_once: int, seed: int, values: int
+) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    with facts.built() as network, pytest.MonkeyPatch.context() as patched:
+        patched.setattr(link_prediction, "QUERIES", queries_at_once)
+        pairs = true_pairs(network)
+        count = network.schema.counts[network.schema.predicted.target]
+        nodes = torch.randint(-values, values + 1, (count, 2), generator=generator).float()
+        queries = torch.randint(-values, values + 1, (len(pairs), 2), generator=generator).float()
+        expected = ranks_by_definition(network, pairs, dot(queries, nodes))
+        assert found_ranks(network, pairs, queries, nodes, candidates) == expected
+
+
+@pytest.fixture(scope="module")
+def pairs() -> Pairs:
+    return make_split(tiny_network()).test
+
+
+def random_vectors(count: int, seed: int = 0) -> Tensor:
+    return torch.randn(count, 16, generator=torch.Generator().manual_seed(seed))
+
+
+def test_a_perfect_model_is_always_first(pairs: Pairs) -> None:
+    nodes = torch.eye(200)
+    assert set(found_ranks(tiny_network(), pairs, nodes[pairs[:, 1]], nodes)) == {1}
+
+
+def test_other_true_keys_do_not_push_the_key_down(pairs: Pairs) -> None:
+    nodes, asked = torch.eye(200), torch.zeros(len(pairs), 200)
+    source, target = tiny_network().edges("cites")
+    for row, query in enumerate(pairs[:, 0]):
+        asked[row, target[source == query]] = 2.0  # the others score higher than the key
+    asked[torch.arange(len(pairs)), pairs[:, 1]] = 1.0
+    assert (asked == 2).any(1).sum() > 10
+    assert set(found_ranks(tiny_network(), pairs, asked, nodes)) == {1}
+
+
+def test_the_query_itself_does_not_push_the_key_down(pairs: Pairs) -> None:
+    nodes = torch.eye(200)
+    asked = nodes[pairs[:, 1]] + 2 * nodes[pairs[:, 0]]
+    assert set(found_ranks(tiny_network(), pairs, asked, nodes)) == {1}
+
+
+def test_a_citing_paper_is_a_candidate(pairs: Pairs) -> None:
+    """Only what the query cites is a true key; who cites the query is ranked."""
+    nodes, source_target = torch.eye(200), tiny_network().edges("cites")
+    asked = nodes[pairs[:, 1]].clone()
+    citing = [source_target[0][source_target[1] == query] for query in pairs[:, 0]]
+    for row, papers in enumerate(citing):
+        asked[row, papers] = 2.0
+    assert found_ranks(tiny_network(), pairs, asked, nodes) == [1 + len(papers) for papers in citing]
+    assert max(map(len, citing)) > 1
+
+
+@pytest.mark.parametrize("kind", ["the same vector", "zeros", "not a number"])
+def test_a_model_that_knows_nothing_is_ranked_last(pairs: Pairs, kind: str) -> None:
+    nodes = random_vectors(1, 1).repeat(200, 1)
+    queries = random_vectors(len(pairs))
+    if kind != "the same vector":
+        nodes = torch.zeros_like(nodes) if kind == "zeros" else torch.full_like(nodes, float("nan"))
+    worst = [1 + len(ranked_candidates(tiny_network(), *pair)) for pair in pairs.tolist()]
+    for size in (1, 7, 200):
+        assert found_ranks(tiny_network(), pairs, queries, nodes, size) == worst
+
+
+def test_blocks_of_any_size_give_the_same_ranks(pairs: Pairs) -> None:
+    nodes, queries = random_vectors(200, 1), random_vectors(len(pairs))
+    found = [found_ranks(tiny_network(), pairs, queries, nodes, size) for size in (1, 3, 199, 200, 4096)]
+    assert all(ranks == found[0] for ranks in found)
+    assert found[0] == ranks_by_definition(tiny_network(), pairs, dot(queries, nodes))
+
+
+@few
+@given(networks(), st.integers(0, 2**32), st.booleans())
+def test_any_relation_is_ranked_among_the_targets_that_have_vectors(
+    facts: Facts, seed: int, some_are_missing: bool
+) -> None:
+    rng = np.random.default_rng(seed)
+    with facts.built() as network:
+        counts = network.schema.counts
+        matrices = {t: torch.from_numpy(rng.integers(-3, 4, (n, 3))).float() for t, n in counts.items()}
+        every = {t: np.arange(n) for t, n in counts.items()}
+        known = {t: rows[rng.random(len(rows)) < 0.7] for t, rows in every.items()}
+        known = known if some_are_missing else every
+        questions = []
+        for relation in network.schema.relations:
+            pairs = true_pairs(network, relation)
+            pairs = pairs[
+                np.isin(pairs[:, 0], known[relation.source]) & np.isin(pairs[:, 1], known[relation.target])
+            ]
+            questions += [Question("test", relation, pairs)] if len(pairs) else []
+
+        def vectors(node_type: NodeType, rows: Ints) -> Tensor:
+            assert set(rows.tolist()) <= set(known[node_type].tolist())
+            return matrices[node_type][torch.from_numpy(rows)]
+
+        found = ranks_of(questions, vectors, network, dot, known if some_are_missing else None)
+        for question, ranks in zip(questions, found, strict=True):
+            relation, pairs = question.relation, question.pairs
+            scores = dot(matrices[relation.source][pairs[:, 0]], matrices[relation.target])
+            expected = [
+                1
+                + sum(
+                    not row[other] < row[key]
+                    for other in ranked_candidates(network, query, key, relation)
+                    if other in known[relation.target]
+                )
+                for (query, key), row in zip(pairs.tolist(), scores, strict=True)
+            ]
+            assert ranks.full.tolist() == expected
+            assert ranks.candidates == len(known[relation.target])
+
+
+# --- The whole evaluation ---------------------------------------------------------------------------------
+
+
+class WholeNumbers(Cheater):
+    """A model whose vectors are whole numbers, so that scores are exact and many are equal."""
+
+    def forward(self, batch: Batch, states: Tensor) -> Tensor:
+        assert batch.text_numbers is not None
+        generator = torch.Generator().manual_seed(0)
+        vectors = torch.randint(-3, 4, (self.texts, 6), generator=generator).float()
+        return vectors[batch.text_numbers[batch.centers]]
+
+    def scores(self, queries: Tensor, keys: Tensor) -> Tensor:
+        return queries @ keys.T
+
+
+@pytest.fixture(scope="module")
+def batcher() -> Batcher:
+    return Batcher(VisibleNetwork.for_evaluation(tiny_network(), make_split(tiny_network())), tiny_tokens())
+
+
+@pytest.fixture(scope="module")
+def parts() -> dict[str, Pairs]:
+    split = make_split(tiny_network())
+    return {"validation": split.validation, "test": split.test}
+
+
+def evaluated(batcher: Batcher, parts: dict[str, Pairs]) -> list[LinkPrediction]:
+    questions = predicted_pairs(tiny_network(), parts)
+    return evaluate_link_prediction(WholeNumbers(tiny_network()), batcher, questions, seed=0)
+
+
+def vectors_of(batcher: Batcher) -> Tensor:
+    return center_vectors(WholeNumbers(tiny_network()), batcher, "paper", np.arange(200), evaluation_key(0))
+
+
+def test_the_figures_are_those_of_the_vectors(batcher: Batcher, parts: dict[str, Pairs]) -> None:
+    vectors = vectors_of(batcher)
+    for result, (part, pairs) in zip(evaluated(batcher, parts), parts.items(), strict=True):
+        queries, keys = vectors[pairs[:, 0]], vectors[pairs[:, 1]]
+        ranks = torch.tensor(ranks_by_definition(tiny_network(), pairs, dot(queries, vectors))).double()
+        assert (result.part, result.pairs, result.batch_size) == (part, len(pairs), 100)
+        assert (result.full.queries, result.full.candidates) == (len(pairs), 200)
+        assert result.full.mrr == pytest.approx((1 / ranks).mean().item())
+        hits = {k: (ranks <= k).double().mean().item() for k in (1, 10, 100)}
+        assert result.full.hits == pytest.approx(hits)
+        in_batch = dot(queries, keys)  # fewer than 100 pairs: one batch
+        better = (in_batch >= in_batch.diagonal()[:, None]).sum(1).double()
+        assert result.in_batch.prec == pytest.approx((better == 1).double().mean().item())
+        assert result.in_batch.mrr == pytest.approx((1 / better).mean().item())
+
+
+def test_a_part_has_the_same_figures_alone(batcher: Batcher, parts: dict[str, Pairs]) -> None:
+    assert evaluated(batcher, {"test": parts["test"]}) == evaluated(batcher, parts)[1:]
+
+
+@pytest.mark.parametrize("candidates", [1, 64, 10_000])
+def test_the_figures_do_not_depend_on_the_memory_used(
+    batcher: Batcher, parts: dict[str, Pairs], monkeypatch: pytest.MonkeyPatch, candidates: int
+) -> None:
+    expected = evaluated(batcher, parts)
+    monkeypatch.setattr(link_prediction, "CANDIDATES", candidates)
+    monkeypatch.setattr(link_prediction, "QUERIES", 1 + candidates // 2)
+    assert evaluated(batcher, parts) == expected
+
+
+def test_only_so_many_queries_are_ranked_in_full(
+    batcher: Batcher, parts: dict[str, Pairs], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(link_prediction, "FULL_RANKING_QUERIES", 5)
+    vectors = vectors_of(batcher)
+    for result, pairs in zip(evaluated(batcher, parts), parts.values(), strict=True):
+        assert (result.pairs, result.full.queries) == (len(pairs), 5)
+        ranks = ranks_by_definition(tiny_network(), pairs[:5], dot(vectors[pairs[:5, 0]], vectors))
+        assert result.full.mrr == pytest.approx(np.mean([1 / rank for rank in ranks]))
+
+
+# --- Leaks ------------------------------------------------------------------------------------------------
+
+
+@few
+@given(networks())
+def test_who_reads_the_neighbours_finds_no_held_out_pair(facts: Facts) -> None:
+    everything = dict.fromkeys(facts.fan_out, 99)  # whoever can be shown is shown
+    with replace(facts, fan_out=everything).built() as network:
+        split = split_of(network, SplitOptions(train=0.4, validation=0.3))
+        tokens, cheater = open_tokens(network, tokenizer()), Cheater(network)
+        parts = {"validation": split.validation, "test": split.test}
+        honest = Batcher(VisibleNetwork.for_evaluation(network, split), tokens)
+        for result in evaluate_link_prediction(cheater, honest, predicted_pairs(network, parts), seed=0):
+            pairs = parts[result.part]
+            worst = [1 / (1 + len(ranked_candidates(network, *pair))) for pair in pairs.tolist()]
+            assert result.full.mrr == pytest.approx(np.mean(worst)), pairs_of(network, pairs)
+            assert result.in_batch.mrr == pytest.approx(1 / len(pairs))
+            validation = in_batch_metrics(cheater, honest, pairs, 100, seed=0)
+            assert validation == result.in_batch
+
+
+def test_who_reads_the_neighbours_finds_pairs_that_are_not_hidden() -> None:
+    """The cheater is able to cheat: without which the test above could not fail."""
+    split = make_split(tiny_network())
+    shown = Batcher(
+        VisibleNetwork.whole(tiny_network()), tiny_tokens(), {"paper": 99, "author": 3, "venue": 1}
+    )
+    questions = predicted_pairs(tiny_network(), {"test": split.test})
+    (result,) = evaluate_link_prediction(Cheater(tiny_network()), shown, questions, seed=0)
+    assert result.full.hits[10] > 0.5
+    assert result.in_batch.mrr > 10 / len(split.test)

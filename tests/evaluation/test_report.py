@@ -1,0 +1,163 @@
+"""The page of an evaluation."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from heterformer.cli.main import main
+from heterformer.embedding.embed import embed_run
+from heterformer.evaluation import run_report as evaluating
+from heterformer.tables import four_digits
+from tests.failing import Failed
+from tests.learning import tiny_network
+from tests.training.test_commands import train
+
+QUICK = ("--classification.repeats", "1", "--classification.max-epochs", "2", "--clustering.runs", "1")
+MAP = ("--map.max-nodes", "60")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("runs") / "my run"
+    train(path)
+    return path
+
+
+def test_a_run_gets_a_page_with_all_tasks(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["evaluate", str(run), *QUICK, *MAP])
+    shown = capsys.readouterr().out
+    page, values = (run / "report.md").read_text(), json.loads((run / "report.json").read_text())
+    assert page.startswith("# Heterformer on synthetic\n")
+    assert "heterformer train" in page
+    for heading in ("Link prediction", "Node classification", "Node clustering", "Map", "Training"):
+        assert f"\n## {heading}\n" in page
+    for name in ("map.png", "map.html", "training.png"):
+        assert f"(figures/{name})" in page
+        assert (run / "figures" / name).is_file()
+    figure = four_digits(values["link_prediction"]["cites"]["test"]["full"]["mrr"])
+    assert figure in page
+    assert figure in shown
+    told = values["classification"][0]["result"]["scores"]["mlp"]["micro"]["mean"]
+    assert four_digits(told) in page
+    assert four_digits(values["clustering"][0]["result"]["nmi"]["mean"]) in page
+    assert "†written_by" in page
+    assert values["seen_in_training"] == ["written_by", "published_in"]
+    assert str(run / "report.md") in shown.replace("\n", "")
+
+
+def test_the_page_says_how_it_was_made(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    chosen = ["--tasks", "link_prediction", "--parts", "test", "--labels.min-members", "7"]
+    chosen += ["--precision", "bf16"]
+    main(["evaluate", str(run), *chosen, "--json"])
+    printed = json.loads(capsys.readouterr().out)["evaluation"]
+    page, values = (run / "report.md").read_text(), json.loads((run / "report.json").read_text())
+    assert printed == values["evaluation"]
+    command = shlex.split(values["evaluation"]["command"])
+    assert command[:3] == ["heterformer", "evaluate", str(run)]
+    assert set(command[3:]) == set(chosen)
+    assert values["evaluation"]["command"] in page
+    assert values["evaluation"]["options"]["labels"]["min_members"] == 7
+    for flag in ("--labels.min-members 7", "--classification.hidden 200", "--clustering.seed 0"):
+        assert f"\n{flag}\n" in page
+    main([*command[1:], "--json"])
+    assert json.loads(capsys.readouterr().out) == values
+
+
+def test_other_tasks_stay_on_the_page_if_nothing_changed(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["evaluate", str(run), *QUICK, *MAP])
+    page, values = (run / "report.md").read_text(), json.loads((run / "report.json").read_text())
+    for task in ("link_prediction", "clustering", "classification", "map"):
+        capsys.readouterr()
+        main(["evaluate", str(run), *QUICK, *MAP, "--tasks", task])
+        assert "of the earlier report stay" in capsys.readouterr().err
+        again = json.loads((run / "report.json").read_text())
+        assert sorted(again["notes"]) == sorted(values["notes"])
+        assert again | {"notes": values["notes"]} == values
+        assert (run / "report.md").read_text().split("## Notes")[0] == page.split("## Notes")[0]
+    capsys.readouterr()
+    other = ["--tasks", "clustering", "--labels.min-members", "4"]
+    main(["evaluate", str(run), *QUICK, *MAP, *other])
+    told = capsys.readouterr().err.replace("\n", " ")
+    assert "the report is replaced; its classification had other options." in told
+    left = json.loads((run / "report.json").read_text())
+    assert (left["classification"], left["link_prediction"]) == ([], values["link_prediction"])
+    assert left["evaluation"]["options"]["tasks"] == ["link_prediction", "clustering", "map"]
+    assert "## Map" in (run / "report.md").read_text()
+
+
+def test_nothing_of_other_vectors_stays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, network = tmp_path / "own.parquet", tiny_network()
+    ids = network.ids("paper")
+    for seed, task in enumerate(("link_prediction", "clustering")):
+        vectors = np.random.default_rng(seed).normal(size=(len(ids), 4))
+        pl.DataFrame({"id": ids, "vector": vectors}).write_parquet(file)
+        main(["evaluate", str(network.path), "--vectors", str(file), *QUICK, "--tasks", task])
+    told = capsys.readouterr().err.replace("\n", " ")
+    assert "the report is replaced; its link prediction had another model or other options." in told
+    values = json.loads((tmp_path / "own.parquet.report" / "report.json").read_text())
+    assert values["link_prediction"] == {}
+    assert values["clustering"]
+
+
+def test_tasks_can_be_chosen_and_printed_as_json(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["evaluate", str(run), "--tasks", "link_prediction", "--parts", "test", "--json"])
+    values = json.loads(capsys.readouterr().out)
+    assert values == json.loads((run / "report.json").read_text())
+    assert list(values["link_prediction"]["cites"]) == ["test"]
+    assert values["classification"] == values["clustering"] == []
+    assert "## Map" not in (run / "report.md").read_text()
+
+
+def test_vectors_of_any_method_get_the_same_page(run: Path, tmp_path: Path) -> None:
+    file = tmp_path / "own.parquet"
+    embed_run(run, file)
+    main(["evaluate", str(tiny_network().path), "--vectors", str(file), *QUICK, *MAP])
+    page = (tmp_path / "own.parquet.report" / "report.md").read_text()
+    assert page.startswith("# own.parquet on synthetic\n")
+    assert "link prediction may flatter them" in page
+    assert (tmp_path / "own.parquet.report" / "figures" / "map.html").is_file()
+    flags = ["--vectors", str(file), "--out", str(tmp_path / "page"), "--tasks", "clustering", "--json"]
+    main(["evaluate", *flags, str(tiny_network().path)])
+    assert "## Node clustering" in (tmp_path / "page" / "report.md").read_text()
+
+
+def test_a_mistake_about_the_map_shows_before_the_work(
+    run: Path, failed: Failed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evaluating, "evaluate_run", lambda *_: pytest.fail("tasks were done"))
+    assert "names 'papre'" in failed(main, ["evaluate", str(run), "--map.types", "papre"])
+    assert "names 'nosuch'" in failed(main, ["evaluate", str(run), "--map.classes", "nosuch"])
+
+
+def test_a_map_that_cannot_be_drawn_is_a_note_unless_it_was_asked_for(tmp_path: Path, failed: Failed) -> None:
+    file, network = tmp_path / "venues.parquet", tiny_network()
+    ids = network.ids("venue")
+    pl.DataFrame({"id": ids, "type": ["venue"] * len(ids), "vector": np.eye(len(ids))}).write_parquet(file)
+    command = ["evaluate", str(network.path), "--vectors", str(file), "--map.types", "paper"]
+    said = failed(main, [*command, "--tasks", "map"])
+    why = "No map: --map.types names 'paper', but there are vectors of 'venue' only."
+    assert said == why
+    assert not (tmp_path / "venues.parquet.report" / "report.md").exists()
+    main([*command, *QUICK])
+    assert f"- {why}\n" in (tmp_path / "venues.parquet.report" / "report.md").read_text()
+
+
+def test_mistakes_are_one_sentence(run: Path, tmp_path: Path, failed: Failed) -> None:
+    said = failed(main, ["evaluate", str(run), "--out", str(tmp_path)])
+    assert said == "--out goes with --vectors; a run's report is written into the run."
+    said = failed(main, ["evaluate", str(run), "--split", "x.parquet"])
+    assert said == "--split goes with --vectors; a run is asked for the pairs of its own split."
+    (tmp_path / "file").write_text("x")
+    said = failed(main, ["evaluate", str(tiny_network().path), "--vectors", str(tmp_path / "file")])
+    assert "holds no vectors" in said
+    assert not (tmp_path / "file.report").exists()
+    said = failed(main, ["evaluate", str(run), "--parts"])
+    assert said == "--parts names no part, expected validation, test or both."

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from heterformer.maps.figure import draw_map_figure
+from heterformer.maps.node_map import NodeMap
+from heterformer.maps.style import CLASSES, OTHER, colors_of_groups
+from tests.maps.maps import GREY, classes, random_map, types
+from tests.pictures import check_picture, size_of
+
+
+def colors_in(path: Path) -> set[str]:
+    with Image.open(path) as picture:
+        found = picture.convert("RGB").getcolors(1 << 16) or []
+    return {"#{:02X}{:02X}{:02X}".format(*color) for _, color in found}
+
+
+def test_every_group_has_its_colour(tmp_path: Path) -> None:
+    found = random_map(400, [*classes(*"abcdefgh"), *GREY])
+    path = draw_map_figure(found, tmp_path / "new" / "map.png")
+    check_picture(path)
+    assert {color.light for color in colors_of_groups(found.groups).values()} <= colors_in(path)
+    assert {CLASSES[0].light, OTHER.light} <= colors_in(path)
+
+
+def test_thousands_of_nodes_are_no_heavy_file(tmp_path: Path) -> None:
+    check_picture(draw_map_figure(random_map(8000, [*classes(*"abcdefgh"), *GREY]), tmp_path / "map.png"))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_few_nodes(tmp_path: Path, count: int) -> None:
+    path = draw_map_figure(random_map(count, classes("a")), tmp_path / "map.png")
+    assert size_of(path)[0] == 660
+    assert CLASSES[0].light in colors_in(path)
+
+
+def test_several_types_have_several_markers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from matplotlib.axes import Axes
+
+    drawn: dict[str, int] = {}
+    scatter = Axes.scatter
+
+    def counted(self: Axes, x: list[float], *rest: object, marker: str, **more: object) -> object:
+        drawn[marker] = drawn.get(marker, 0) + len(x)
+        return scatter(self, x, *rest, marker=marker, **more)
+
+    monkeypatch.setattr(Axes, "scatter", counted)
+    names = ("paper", "author", "venue")
+    draw_map_figure(random_map(90, types(*names), names), tmp_path / "map.png")
+    assert drawn == {"o": 30, "s": 30, "D": 30}
+
+
+def named(*names: str) -> NodeMap:
+    return random_map(300, classes(*names))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["_hidden", "$x$", "$\\frac{$", "two\nlines", "論文 🎉", "<b>", "%s {}", "mystery, crime"],
+)
+def test_labels_are_drawn_as_they_are(tmp_path: Path, name: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        path = draw_map_figure(named(name, "other"), tmp_path / "map.png")
+        draw_map_figure(named("", "other"), tmp_path / "without.png")
+    check_picture(path)
+    assert path.read_bytes() != (tmp_path / "without.png").read_bytes()
+
+
+def test_long_labels_leave_the_map_its_room(tmp_path: Path) -> None:
+    short = draw_map_figure(named("a", "b", "c", "d"), tmp_path / "short.png")
+    long = draw_map_figure(named(*(letter * 100 for letter in "abcd")), tmp_path / "long.png")
+    assert size_of(long)[1] - size_of(short)[1] == 3 * 32  # three lines more
+    check_picture(long)
+
+
+def test_many_labels_stand_in_two_columns_at_least(tmp_path: Path) -> None:
+    short = draw_map_figure(named(*"abcdefgh"), tmp_path / "short.png")  # four columns
+    long = draw_map_figure(named(*(letter * 100 for letter in "abcdefgh")), tmp_path / "long.png")
+    assert size_of(long)[1] - size_of(short)[1] == 2 * 32

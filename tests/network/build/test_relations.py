@@ -1,0 +1,178 @@
+"""Relations: where they may stand, and what becomes of rows that make no edge."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from heterformer.network.build import relations
+from heterformer.network.build.report import Finding
+from heterformer.network.store import Network
+from tests.networks import Tables, edges_of
+
+BY = [("p1", "ann"), ("p1", "bob"), ("p3", "ann")]
+NESTED = [".jsonl", ".jsonl.gz", ".parquet", ".parquet.gz"]
+
+
+def with_authors(
+    tables: Tables, ending: str, values: list[Any], path: str = "authors", **more: Any
+) -> Network:
+    """Papers p1, p2, ... with a column of authors, who have no table."""
+    rows = [{"id": f"p{i}", "title": f"word {i}", "authors": v} for i, v in enumerate(values, start=1)]
+    tables.papers(f"papers{ending}", rows)
+    tables.spec["nodes"]["author"] = None
+    tables.spec["relations"]["by"] = {"from": "paper", "to": "author", "column": path, **more}
+    tables.write("cites.csv", "source,target\np1,p2\n")
+    return tables.build()
+
+
+@pytest.mark.parametrize("ending", NESTED)
+def test_a_list_valued_column(ending: str, tables: Tables) -> None:
+    network = with_authors(tables, ending, [["ann", "bob"], [], ["ann"], None])
+    assert edges_of(network, "by") == BY
+    assert network.ids("author") == ["ann", "bob"]
+    assert network.report.relations["by"].dropped == {}
+
+
+@pytest.mark.parametrize("ending", NESTED)
+def test_a_path_into_a_list_of_records(ending: str, tables: Tables) -> None:
+    ann, bob = {"id": "ann", "name": "Ann"}, {"id": "bob", "name": "Bob"}
+    assert edges_of(with_authors(tables, ending, [[ann, bob], [], [ann]], "authors.id"), "by") == BY
+
+
+@pytest.mark.parametrize("ending", NESTED)
+def test_a_path_into_a_record(ending: str, tables: Tables) -> None:
+    network = with_authors(tables, ending, [{"id": "ann"}, {"id": None}, {"id": "bob"}], "authors.id")
+    assert edges_of(network, "by") == [("p1", "ann"), ("p3", "bob")]
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv.gz", ".jsonl", ".parquet"])
+def test_a_single_valued_column(ending: str, tables: Tables) -> None:
+    network = with_authors(tables, ending, ["ann", None, "bob"])
+    assert edges_of(network, "by") == [("p1", "ann"), ("p3", "bob")]
+    assert network.report.relations["by"].dropped == {}
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv.gz", ".jsonl", ".parquet"])
+def test_a_column_with_a_separator(ending: str, tables: Tables) -> None:
+    network = with_authors(tables, ending, ["ann; bob", None, "ann"], separator=";")
+    assert edges_of(network, "by") == BY
+
+
+@pytest.mark.parametrize("ending", [".jsonl", ".parquet"])
+def test_gaps_inside_a_list_are_dropped_and_counted(ending: str, tables: Tables) -> None:
+    network = with_authors(tables, ending, [["ann", None, "bob", " "], [], ["ann"]])
+    assert edges_of(network, "by") == BY
+    tally = network.report.relations["by"]
+    assert (tally.read, tally.kept) == (5, 3)
+    assert tally.dropped == {"missing id": Finding(2, ["p1 -> None", "p1 ->  "])}
+
+
+def test_whole_numbers_name_nodes_as_strings_do(tables: Tables) -> None:
+    tables.papers("papers.parquet", [{"id": 1, "title": "A"}, {"id": 2, "title": "B"}])
+    tables.write("cites.parquet", [{"source": 1, "target": 2}])
+    tables.cites["file"] = "cites.parquet"
+    assert edges_of(tables.build(), "cites") == [("1", "2")]
+
+
+def test_two_directions_and_two_relations_are_different_edges(tables: Tables) -> None:
+    tables.write("cites.csv", "source,target\np1,p2\np2,p1\n")
+    tables.spec["relations"]["extends"] = dict(tables.cites)
+    tables.spec["predict"] = "cites"
+    network = tables.build()
+    assert edges_of(network, "cites") == edges_of(network, "extends") == [("p1", "p2"), ("p2", "p1")]
+    assert network.adjacency("paper", "paper").degrees.tolist() == [4, 4, 0, 0]
+
+
+def test_textless_nodes_may_be_joined_to_each_other_without_a_table(tables: Tables) -> None:
+    tables.spec["nodes"]["author"] = None
+    columns = ["a", "b"]
+    tables.spec["relations"]["knows"] = {
+        "from": "author",
+        "to": "author",
+        "file": "k.csv",
+        "columns": columns,
+    }
+    tables.write("k.csv", "a,b\nann,bob\nbob,cid\ncid,cid\n")
+    network = tables.build()
+    assert edges_of(network, "knows") == [("ann", "bob"), ("bob", "cid")]
+    assert sorted(network.ids("author")) == ["ann", "bob", "cid"]
+
+
+def dropped(tables: Tables, rows: str) -> dict[str, Finding]:
+    """What the report says of rows that come after one sound row."""
+    tables.write("cites.csv", f"source,target\np1,p2\n{rows}")
+    network = tables.build()
+    tally = network.report.relations["cites"]
+    assert tally.read - tally.kept == sum(f.count for f in tally.dropped.values())
+    assert edges_of(network, "cites") == [("p1", "p2")]
+    return tally.dropped
+
+
+def test_a_row_that_names_an_unknown_node_is_dropped_and_counted(tables: Tables) -> None:
+    rows = "".join(f"p1,x{i}\n" for i in range(7)) + "y,p1\n"
+    examples = ["y -> p1", *(f"p1 -> x{i}" for i in range(4))]
+    assert dropped(tables, rows) == {"unknown paper": Finding(8, examples)}
+
+
+def test_a_row_with_a_gap_is_dropped_and_counted(tables: Tables) -> None:
+    assert dropped(tables, 'p1,\n,p2\n"  ",p3\n') == {
+        "missing id": Finding(3, ["p1 -> None", "None -> p2", "   -> p3"])
+    }
+
+
+def test_a_self_loop_is_dropped_and_counted(tables: Tables) -> None:
+    assert dropped(tables, "p1,p1\np3,p3\n") == {"self-loop": Finding(2, ["p1 -> p1", "p3 -> p3"])}
+
+
+def test_a_duplicate_is_dropped_and_counted(tables: Tables) -> None:
+    assert dropped(tables, "p1,p2\np1,p2\n") == {"duplicate": Finding(2, ["p1 -> p2"] * 2)}
+
+
+def test_a_duplicate_in_another_block_is_found(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(relations, "BLOCK", 1)
+    monkeypatch.setattr(relations.Endpoints, "known", 0)
+    monkeypatch.setattr("heterformer.network.tables.delimited.BLOCK", 128)
+    assert dropped(tables, "p1,p2\n" * 100 + "p1,x\n" * 100) == {
+        "unknown paper": Finding(100, ["p1 -> x"] * 5),
+        "duplicate": Finding(100, ["p1 -> p2"] * 5),
+    }
+
+
+@pytest.mark.parametrize(("row", "unknown"), [("p1,x9", "x9"), ("y9,p1", "y9")])
+def test_an_unknown_node_is_an_error_on_request(row: str, unknown: str, tables: Tables) -> None:
+    tables.cites["unknown"] = "error"
+    tables.write("cites.csv", f"source,target\np1,p2\n{row}\n")
+    assert tables.complaint() == (
+        f"cites.csv: row 2: relation 'cites' names the paper {unknown!r}, "
+        "which the paper table does not have."
+    )
+
+
+def test_a_relation_that_keeps_no_row_is_an_error(tables: Tables) -> None:
+    tables.write("cites.csv", "source,target\nx1,p2\nx2,p3\np1,p1\n")
+    assert tables.complaint() == (
+        "cites.csv: relation 'cites' keeps none of its rows (unknown paper, for example x1 -> p2); "
+        "check the order of 'columns' and that both tables use the same ids."
+    )
+
+
+def test_a_relation_without_rows_has_no_edges(tables: Tables) -> None:
+    tables.write("extends.csv", "source,target\n")
+    tables.spec["relations"]["extends"] = {**tables.cites, "file": "extends.csv"}
+    tables.spec["predict"] = "cites"
+    assert edges_of(tables.build(), "extends") == []
+
+
+def test_a_predicted_relation_without_rows_is_an_error(tables: Tables) -> None:
+    tables.write("cites.csv", "source,target\n")
+    assert tables.complaint().endswith("relation 'cites', which is to be predicted, has no rows.")
+
+
+def test_a_relation_column_of_the_wrong_kind(tables: Tables) -> None:
+    tables.papers("papers.jsonl", [{"id": "p1", "title": "A", "authors": [{"id": "ann"}]}])
+    tables.spec["nodes"]["author"] = None
+    tables.spec["relations"]["by"] = {"from": "paper", "to": "author", "column": "authors"}
+    said = """papers.jsonl: line 1, column 'authors': found {"id": "ann"}, expected an id: """
+    assert tables.complaint() == said + "text or a whole number."

@@ -1,0 +1,184 @@
+"""Networks for other tools, and back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import networkx
+import polars as pl
+import pytest
+from hypothesis import given, settings
+
+from heterformer import InputError, Network
+from heterformer.cli.main import main
+from heterformer.network.build.build import build_network
+from heterformer.network.interchange import rows as export_rows
+from heterformer.network.interchange.export import export_network
+from heterformer.network.spec import NetworkSpec
+from tests.network.interchange.exporting import EDGES, PAPERS, contents, odd_network, stored
+from tests.networks import Facts, edges_of, few, files, networks
+
+
+@pytest.fixture
+def network(tmp_path: Path) -> Network:
+    return odd_network(tmp_path / "odd.net")
+
+
+def rebuilt(tables: Path) -> Network:
+    spec = NetworkSpec.load(tables / "network.yaml")
+    return build_network(spec, tables.with_suffix(".net"), data=tables)
+
+
+# --- CSV -------------------------------------------------------------------------------------------------
+
+
+def test_csv_tables_build_the_same_network(network: Network, tmp_path: Path) -> None:
+    export_network(network, tmp_path / "out", "csv")
+    again = rebuilt(tmp_path / "out")
+    assert files(tmp_path / "out") == {
+        *("network.yaml", "nodes", "nodes/paper.csv", "nodes/author.csv", "nodes/venue.csv", "relations"),
+        *(f"relations/{name}.csv" for name in ("cites", "extends", "written_by", "published_in")),
+    }
+    assert contents(again) == contents(network)
+
+
+@settings(few, max_examples=10)
+@given(networks())
+def test_csv_of_random_networks(facts: Facts) -> None:
+    with facts.built() as network:
+        folder = network.path.parent / "tables"
+        export_network(network, folder, "csv")
+        assert rebuilt(folder).fingerprint == network.fingerprint
+
+
+def test_blocks_of_edges_make_the_same_tables(
+    network: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(export_rows, "EDGES", 2)
+    export_network(network, tmp_path / "out", "csv")
+    assert contents(rebuilt(tmp_path / "out")) == contents(network)
+
+
+def test_attributes_keep_their_names(network: Network, tmp_path: Path) -> None:
+    export_network(network, tmp_path / "out", "csv")
+    heading = (tmp_path / "out" / "nodes" / "paper.csv").read_text("utf-8").partition("\n")[0]
+    assert heading == "id,text,label,split,name,time,type,id_"
+    spec = NetworkSpec.load(tmp_path / "out" / "network.yaml")
+    assert spec.nodes["paper"].separator == "|"  # the first that no label has in it
+    assert spec.nodes["venue"].separator is None
+
+
+def labelled(out: Path, labels: list[list[str]], **columns: list[str]) -> Network:
+    frame = pl.DataFrame({"key": ["a", "b"], "title": ["A", "B"], "field": labels, **columns})
+    node = {"id": "key", "text": "title", "label": "field", "keep": list(columns)}
+    relation = {"from": "paper", "to": "paper", "columns": ["a", "b"]}
+    spec = {"nodes": {"paper": node}, "relations": {"cites": relation}}
+    return Network.from_frames(spec, {"paper": frame}, {"cites": {"a": ["a"], "b": ["b"]}}, out)
+
+
+def test_columns_give_way_to_attributes(tmp_path: Path) -> None:
+    network = labelled(tmp_path / "net", [["x"], ["y"]], id=["1", "2"], id_=["3", "4"], text=["5", "6"])
+    export_network(network, tmp_path / "out", "csv")
+    assert contents(rebuilt(tmp_path / "out")) == contents(network)
+
+
+@pytest.mark.parametrize("label", ["a;b|c / d\x1f", " padded"])
+def test_labels_that_no_separator_parts(tmp_path: Path, label: str) -> None:
+    network = labelled(tmp_path / "net", [["x", label], ["y"]])
+    with pytest.raises(InputError) as caught:
+        export_network(network, tmp_path / "out", "csv")
+    found = f"the paper label {label!r} cannot stand in one CSV field with others"
+    assert str(caught.value) == f"{tmp_path / 'net'}: {found}; take --to hetero-data."
+    assert not (tmp_path / "out").exists()
+
+
+# --- Graphs ----------------------------------------------------------------------------------------------
+
+
+def edges(graph: Any) -> set[tuple[str, str, str]]:
+    return set(graph.edges(keys=True))
+
+
+EXPECTED = {
+    *((f"paper:{a}", f"paper:{b}", name) for name in ("cites", "extends") for a, b in EDGES[name]),
+    *((f"paper:{a}", f"author:{b}", "written_by") for a, b in EDGES["written_by"]),
+}
+
+
+def test_networkx_reads_the_node_link_file(network: Network, tmp_path: Path) -> None:
+    export_network(network, tmp_path / "deep" / "out.json", "networkx")
+    values = json.loads((tmp_path / "deep" / "out.json").read_text("utf-8"))
+    graph = networkx.node_link_graph(values, edges="edges")
+    assert isinstance(graph, networkx.MultiDiGraph)
+    assert edges(graph) == EXPECTED
+    assert graph.graph == {"name": "ödd", "predict": "cites", "fingerprint": network.fingerprint}
+    assert len(graph) == 5 + 3 + 2
+    assert graph.nodes["paper:p 1"] == {
+        "type": "paper",
+        "node": "p 1",
+        "text": PAPERS["title"][0],
+        "label": ["a; b", "c"],
+        "name": "Generals",
+        "time": 1999.5,
+        "split": "train",
+        "type_": "t1",
+        "id_": "k1",
+    }
+    assert graph.nodes["author:A\r"] == {"type": "author", "node": "A\r"}
+
+
+def test_networkx_reads_graphml(network: Network, tmp_path: Path) -> None:
+    export_network(network, tmp_path / "out.graphml", "graphml")
+    graph = networkx.read_graphml(tmp_path / "out.graphml")
+    assert isinstance(graph, networkx.MultiDiGraph)
+    assert {(a, b, data["relation"]) for a, b, data in graph.edges(data=True)} == EXPECTED
+    assert graph.nodes['paper:p"2'] == {
+        "type": "paper",
+        "node": 'p"2',
+        "label": "Kernel\r\nbugs\tand\ufffdmore",  # no XML can hold a vertical tab
+        "text": "Kernel\r\nbugs\tand\ufffdmore",
+        "class": "",
+        "split": "test",
+        "id_": "k2",
+    }
+    assert graph.nodes["paper:論5"]["time"] == 1e-7
+    assert graph.nodes["paper:論5"]["class"] == "a; b"
+    assert graph.nodes["paper:論5"]["type_"] == "t5"
+    assert graph.nodes["paper:論5"]["text"] == PAPERS["title"][4]
+    assert graph.nodes["author:B"] == {"type": "author", "node": "B", "label": "B"}
+
+
+# --- HeteroData, and the command -------------------------------------------------------------------------
+
+
+def test_hetero_data_and_back(network: Network, tmp_path: Path) -> None:
+    main(["export", str(network.path), str(tmp_path / "out"), "--to", "hetero-data"])
+    main(["build", str(tmp_path / "out"), str(tmp_path / "again.net")])
+    again = Network.open(tmp_path / "again.net")
+    for relation in network.schema.relations:
+        assert edges_of(again, relation.name) == edges_of(network, relation.name)
+    without = {
+        t: [{k: v for k, v in row.items() if not k.startswith("attribute.")} for row in rows]
+        for t, rows in stored(network).items()
+    }
+    assert stored(again) == without
+    assert again.schema == network.schema
+    assert again.name == "ödd"
+
+
+@pytest.mark.parametrize("to", ["csv", "graphml", "networkx", "hetero-data"])
+def test_nothing_is_overwritten(network: Network, tmp_path: Path, to: Any) -> None:
+    (tmp_path / "out").write_text("mine")
+    with pytest.raises(InputError, match="out: exists already; remove it or choose another name"):
+        export_network(network, tmp_path / "out", to)
+    assert (tmp_path / "out").read_text() == "mine"
+
+
+def test_the_command_says_what_it_wrote(
+    network: Network, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["export", str(network.path), str(tmp_path / "out"), "--to", "csv"])
+    assert capsys.readouterr().out == f"Wrote {tmp_path / 'out'}.\n"
+    assert contents(rebuilt(tmp_path / "out")) == contents(network)

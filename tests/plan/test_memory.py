@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from heterformer.batches.batch import Batch
+from heterformer.batches.batcher import Batcher
+from heterformer.batches.visible import VisibleNetwork
+from heterformer.errors import InputError
+from heterformer.models.contract import NodeEncoder
+from heterformer.models.registry import MODELS
+from heterformer.network.build.frames import temporary_folder
+from heterformer.network.schema import Schema
+from heterformer.network.split.split import SplitOptions, make_split
+from heterformer.plan.memory import ModelSize, StepShape, activations
+from heterformer.training.losses import link_prediction_loss
+from heterformer.training.optimizers import Optimizers
+from heterformer.training.options import TrainingOptions
+from tests.learning import save_reader, tiny_network, tiny_options, tiny_reader, tiny_tokens
+from tests.plan.planning import planned
+
+NAMES = [name for name in MODELS if name != "mean_sage"]
+
+
+def model_of(options: TrainingOptions, schema: Schema | None = None) -> NodeEncoder:
+    """The model itself, numbers and all."""
+    chosen, kind = options.model.resolved(), MODELS[options.model.model]
+    values = chosen.config_values(kind.config_class.option_names())
+    return kind.from_backbone(chosen.backbone, schema or tiny_network().schema, **values)
+
+
+def options_for(name: str, **more: Any) -> TrainingOptions:
+    known = MODELS[name].config_class.option_names()
+    given = {"textless_dim": 8 if "textless_dim" in known else 64}  # an option it lacks stays as it is
+    return tiny_options(tiny_reader(), model=name, **given | more)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_parameters_are_those_of_the_model(name: str) -> None:
+    options = options_for(name)
+    size, model = ModelSize.of(tiny_network().schema, options), model_of(options)
+    assert size.parameters == sum(p.numel() for p in model.parameters())
+    assert size.textless_tables == sum(p.numel() for p in model.parameter_groups()["textless"])
+    assert size.token_table == model.get_input_embeddings().weight.numel()
+    assert size.states == model.text_states(_batch().texts.first(1)).shape[1]
+
+
+@cache
+def _batch() -> Batch:
+    network = tiny_network()
+    split = make_split(network, SplitOptions())
+    batcher = Batcher(VisibleNetwork.for_training(network, split), tiny_tokens())
+    return batcher.pairs(split.train[:16], np.uint64(0))
+
+
+def test_ablations_have_other_parts() -> None:
+    sizes = {
+        tokens: ModelSize.of(tiny_network().schema, options_for("heterformer", virtual_tokens=tokens))
+        for tokens in ("both", "text_rich", "textless", "none")
+    }
+    assert {t: s.states for t, s in sizes.items()} == {"both": 1, "text_rich": 1, "textless": 0, "none": 0}
+    learns = {t: s.learns_textless for t, s in sizes.items()}
+    assert learns == {"both": True, "text_rich": False, "textless": True, "none": False}
+
+
+def test_tables_that_fit_into_no_memory() -> None:
+    plan = planned(scale=1e7)
+    counts = tiny_network().schema.counts
+    rows = 10**7 * (counts["author"] + counts["venue"])
+    memory = plan.together[0].memory
+    assert memory.textless == 4 * 8 * rows
+    assert memory.textless_moments == 2 * memory.textless
+    assert plan.embedding.textless_moments == 0
+
+
+def test_without_backbone_there_is_no_plan() -> None:
+    with pytest.raises(InputError, match="mean_sage reads no text"):
+        ModelSize.of(tiny_network().schema, tiny_options(tiny_reader(), model="mean_sage", textless_dim=64))
+
+
+@pytest.mark.parametrize("sparse_tokens", [True, False])
+def test_moments_are_the_optimisers_state(sparse_tokens: bool) -> None:
+    options = tiny_options(tiny_reader(), sparse_tokens=sparse_tokens)
+    model = model_of(options)
+    optimizers = Optimizers(model, options)
+    queries, keys = model.encode_batch(_batch()).chunk(2)
+    link_prediction_loss(model.scores(queries, keys)).backward()
+    unused = sum(p.numel() for p in optimizers.dense_parameters if p.grad is None)
+    assert unused == 16  # the keys' bias of a layer of which only [CLS] is read
+    optimizers.step()
+    tables = {id(p) for p in model.parameter_groups()["textless"]}
+    kept = {True: 0, False: 0}
+    for optimizer in optimizers.each():
+        for parameter, state in optimizer.state.items():
+            sizes = [state[name].numel() * 4 for name in ("exp_avg", "exp_avg_sq")]
+            kept[id(parameter) in tables] += sum(sizes)
+    memory = planned(options).together[0].memory
+    assert kept == {True: memory.textless_moments, False: memory.moments - 2 * 4 * unused}
+    assert memory.weights + memory.textless == 4 * sum(p.numel() for p in model.parameters())
+
+
+@cache
+def _reader() -> str:
+    """Wide enough that states outweigh what is kept once per text."""
+    return save_reader(temporary_folder(), layers=3, width=48, heads=3, initializer_range=0.1)
+
+
+@pytest.mark.parametrize(
+    ("live", "precision", "more"),
+    [
+        (True, "no", {}),
+        (True, "no", {"readout": "mean", "neighbor_pooling": "mean"}),
+        (False, "no", {}),
+        (True, "no", {"virtual_tokens": "none"}),
+        (True, "no", {"model": "bert", "textless_dim": 64}),
+        (True, "no", {"model": "graph_formers", "textless_dim": 64}),
+        (True, "bf16", {"readout": "mean", "neighbor_pooling": "mean"}),
+    ],
+)
+def test_activations_are_what_the_backward_pass_keeps(
+    live: bool, precision: str, more: dict[str, Any]
+) -> None:
+    options = tiny_options(_reader(), **more)
+    model, batch = model_of(options).train(), _batch()
+    size = ModelSize.of(tiny_network().schema, options)
+    states = None
+    if not live:
+        states = model.text_states(batch.texts.first(batch.neighbor_texts)).detach()
+    weights = {p.untyped_storage().data_ptr() for p in model.parameters()}
+    kept: dict[int, int] = {}
+
+    def keep(tensor: torch.Tensor) -> torch.Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in weights:
+            kept[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    with (
+        torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor),
+        torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"),
+    ):
+        vectors = model.encode_batch(batch) if states is None else model(batch, states)
+    assert vectors.requires_grad
+
+    textless = sum(e.node.numel() for r, e in batch.neighbors.items() if r.neighbor != "paper")
+    tokens = float(batch.texts.lengths.float().mean())
+    shape = StepShape(len(batch.centers), batch.neighbor_texts, textless, tokens, live)
+    number = 4 if precision == "no" else 2
+    widest = max(len(batch.centers), batch.neighbor_texts if live and size.states else 0)
+    later = 6 * size.width * widest * tokens * number + (precision == "bf16") * 2 * number * size.dense
+    told = activations(size, shape, precision) - later
+    assert told == pytest.approx(sum(kept.values()), rel=0.15)

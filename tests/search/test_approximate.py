@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from heterformer.errors import InputError
+from heterformer.search import approximate
+from heterformer.search.approximate import ApproximateIndex, Sample, build_index, has_faiss
+from heterformer.search.index import ExactIndex
+
+COUNT = 6000
+needs_faiss = pytest.mark.skipif(find_spec("faiss") is None, reason="FAISS is an optional dependency")
+
+
+def clustered(count: int, seed: int) -> NDArray[np.float32]:
+    """Vectors around 60 directions, of lengths that differ."""
+    centers = np.random.default_rng(0).standard_normal((60, 24))
+    rng = np.random.default_rng(seed)
+    vectors = centers[rng.integers(60, size=count)] + 0.7 * rng.standard_normal((count, 24))
+    return np.asarray(vectors * rng.uniform(0.7, 1.3, (count, 1)), dtype=np.float32)
+
+
+def sample(matrix: NDArray[Any], size: int = 100) -> Sample:
+    rows = np.random.default_rng(5).choice(len(matrix), size, replace=False)
+    return Sample(matrix[rows].astype(np.float32), rows)
+
+
+def measured(index: ApproximateIndex, matrix: NDArray[Any], queries: NDArray[np.float32], own: Any) -> float:
+    """Recall@10, counted one by one."""
+    shares = []
+    for query, row in zip(queries, own, strict=True):
+        scores = matrix.astype(np.float64) @ query
+        true = [r for r in np.argsort(-scores, kind="stable").tolist() if r != row][:10]
+        (found,) = index.search(query[None], 10, np.array([row]))
+        shares.append(len(set(true) & set(found.rows.tolist())) / 10)
+    return float(np.mean(shares))
+
+
+@needs_faiss
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_the_recall_that_is_told_is_true(dtype: Any, tmp_path: Path) -> None:
+    matrix = clustered(COUNT, 1).astype(dtype)
+    asked = sample(matrix)
+    recall = build_index(tmp_path / "index" / "paper.faiss", matrix, asked)
+    index = ApproximateIndex.open(tmp_path / "index" / "paper.faiss", matrix)
+    assert measured(index, matrix, asked.queries[50:], asked.own[50:]) == pytest.approx(recall, abs=0.003)
+    assert recall > 0.95
+    assert index.lists.nprobe < index.lists.nlist == 77
+
+
+@needs_faiss
+def test_many_results_are_found_as_well_as_few(tmp_path: Path) -> None:
+    """Recall is measured for ten; whoever wants five hundred must not get what a few lists hold."""
+    matrix = clustered(COUNT, 1)
+    asked = sample(matrix)
+    build_index(tmp_path / "paper.faiss", matrix, asked)
+    index = ApproximateIndex.open(tmp_path / "paper.faiss", matrix)
+    for query in asked.queries[:10]:
+        (found,), (true,) = index.search(query[None], 500), ExactIndex(matrix).search(query[None], 500)
+        assert len(found.rows) == 500
+        assert len(set(found.rows.tolist()) & set(true.rows.tolist())) > 450
+
+
+@needs_faiss
+def test_a_recall_that_is_bad_is_told_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(approximate, "AIM", 0.0)  # so that a query looks into one list only
+    rng = np.random.default_rng(0)
+    matrix = rng.standard_normal((COUNT, 24)).astype(np.float32)
+    recall = build_index(tmp_path / "paper.faiss", matrix, sample(matrix))
+    assert 0 < recall < 0.5
+
+
+@needs_faiss
+def test_queries_of_another_type_have_no_row_of_their_own(tmp_path: Path) -> None:
+    matrix, queries = clustered(COUNT, 1), clustered(100, 2)
+    recall = build_index(tmp_path / "paper.faiss", matrix, Sample(queries, np.full(100, -1)))
+    index = ApproximateIndex.open(tmp_path / "paper.faiss", matrix)
+    found = [set(f.rows.tolist()) for f in index.search(queries[50:], 10)]
+    true = [set(f.rows.tolist()) for f in ExactIndex(matrix).search(queries[50:], 10)]
+    assert recall == pytest.approx(np.mean([len(a & b) / 10 for a, b in zip(found, true, strict=True)]))
+
+
+@needs_faiss
+def test_scores_are_the_exact_ones(tmp_path: Path) -> None:
+    matrix, queries = clustered(COUNT, 1), clustered(20, 3)
+    build_index(tmp_path / "paper.faiss", matrix, sample(matrix))
+    index = ApproximateIndex.open(tmp_path / "paper.faiss", matrix)
+    for query, found in zip(queries, index.search(queries, 7), strict=True):
+        assert len(found.rows) == 7
+        expected = matrix[found.rows].astype(np.float64) @ query.astype(np.float64)
+        np.testing.assert_allclose(found.scores, expected, rtol=1e-9)
+        assert (np.diff(found.scores) <= 0).all()
+
+
+@needs_faiss
+def test_some_rows_are_left_out(tmp_path: Path) -> None:
+    matrix, queries = clustered(COUNT, 1), clustered(1, 3)
+    build_index(tmp_path / "paper.faiss", matrix, sample(matrix))
+    index = ApproximateIndex.open(tmp_path / "paper.faiss", matrix)
+    (first,) = index.search(queries, 200)
+    (rest,) = index.search(queries, 10, first.rows[:150])
+    assert rest.rows.tolist() == first.rows[150:160].tolist()
+
+
+@needs_faiss
+@pytest.mark.parametrize("count", [1, 5, 90, 300])
+def test_few_nodes(count: int, tmp_path: Path) -> None:
+    matrix = clustered(count, 1)
+    build_index(tmp_path / "paper.faiss", matrix, sample(matrix, min(count, 10)))
+    index = ApproximateIndex.open(tmp_path / "paper.faiss", matrix)
+    (found,) = index.search(matrix[:1], 400)
+    assert 0 < len(found.rows) <= count
+    assert len(set(found.rows.tolist())) == len(found.rows)
+
+
+def test_without_faiss_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    assert not has_faiss()
+    matrix = clustered(50, 1)
+    with pytest.raises(InputError) as caught:
+        build_index(tmp_path / "paper.faiss", matrix, sample(matrix, 10))
+    assert str(caught.value) == (
+        "an approximate index needs FAISS, which is not installed: "
+        "pip install 'heterformer[index]', or use --index exact."
+    )

@@ -1,0 +1,101 @@
+"""The vector of a query is the vector that a node with its text and its neighbours would have."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from heterformer.batches.batcher import Batcher
+from heterformer.batches.visible import VisibleNetwork
+from heterformer.errors import InputError
+from heterformer.models.inference import center_vectors
+from heterformer.network.lookup import Node
+from heterformer.network.schema import EdgeType, NodeType, Relation, Schema
+from heterformer.search.query_encoder import QueryEncoder, edge_type_to
+from heterformer.search.searcher import Searcher
+from heterformer.training.run import Run
+from tests.learning import tiny_network
+from tests.search.searching import tiny_run
+
+
+@cache
+def encoder() -> QueryEncoder:
+    return Searcher(tiny_run()).encoder
+
+
+def vector_of(row: int, fan_out: dict[NodeType, int]) -> NDArray[np.float32]:
+    """A paper's own vector, with so many neighbours of each type."""
+    batcher = Batcher(VisibleNetwork.whole(tiny_network()), encoder().tokens, fan_out)
+    return center_vectors(Run(tiny_run()).model(), batcher, "paper", np.array([row]), np.uint64(0))[0].numpy()
+
+
+def around(row: int) -> list[Node]:
+    """All neighbours of a paper."""
+    nodes = []
+    for node_type in tiny_network().schema.node_types:
+        adjacency = tiny_network().adjacency("paper", node_type)
+        rows = adjacency.neighbor[adjacency.indptr[row] : adjacency.indptr[row + 1]]
+        nodes += [Node(node_type, int(r)) for r in rows]
+    return nodes
+
+
+def uncited() -> int:
+    """A paper that cites others and is cited by none, so that its flags say all of its edges."""
+    source, target = tiny_network().edges("cites")
+    return int(np.setdiff1d(source, target)[-1])
+
+
+def test_a_nodes_text_with_its_neighbours_has_the_nodes_vector() -> None:
+    row, everything = uncited(), dict.fromkeys(tiny_network().schema.node_types, 1000)
+    (text,), neighbors = tiny_network().texts("paper", [row]), around(row)
+    assert {n.node_type for n in neighbors} == {"paper", "author", "venue"}
+    found = encoder().encode(text, neighbors)
+    np.testing.assert_allclose(found, vector_of(row, everything), atol=1e-5)
+    for left_out in ("paper", "author", "venue"):
+        kept = [n for n in neighbors if n.node_type != left_out]
+        assert np.abs(encoder().encode(text, kept) - found).max() > 1e-4
+        np.testing.assert_allclose(
+            encoder().encode(text, kept), vector_of(row, everything | {left_out: 0}), atol=1e-5
+        )
+
+
+def test_a_text_alone_has_the_vector_of_a_node_without_neighbours() -> None:
+    for row in (0, 7, 42):
+        (text,) = tiny_network().texts("paper", [row])
+        np.testing.assert_allclose(encoder().encode(f"  {text}\n"), vector_of(row, {}), atol=1e-5)
+
+
+def test_a_long_text_is_cut_where_texts_of_the_network_are() -> None:
+    words = " ".join(tiny_network().texts("paper", range(8))).split()
+    room = tiny_network().schema.max_tokens - 2
+    assert len(words) > room
+    long, cut, shorter = (encoder().encode(" ".join(w)) for w in (words, words[:room], words[: room - 1]))
+    assert np.array_equal(long, cut)
+    assert not np.array_equal(long, shorter)
+
+
+def schema(*relations: Relation) -> Schema:
+    predicted = Relation("answers", "post", "paper")
+    return Schema(("post", "paper"), ("user",), {}, (predicted, *relations), "answers", {}, 8)
+
+
+def test_a_query_sees_a_neighbour_by_the_first_relation_that_points_to_it() -> None:
+    back, first, second = (
+        Relation("writes", "user", "post"),
+        Relation("names", "post", "user"),
+        Relation("thanks", "post", "user"),
+    )
+    assert edge_type_to(schema(back, first, second), "user") == EdgeType("post", "names", "user")
+    assert edge_type_to(schema(back), "user") == EdgeType("post", "rev_writes", "user")
+    assert edge_type_to(schema(), "paper") == EdgeType("post", "answers", "paper")
+
+
+def test_a_type_that_nothing_joins_to_the_query() -> None:
+    with pytest.raises(InputError) as caught:
+        edge_type_to(schema(Relation("writes", "user", "paper")), "user")
+    assert str(caught.value) == (
+        "no relation joins 'post' and 'user'; neighbours may be of the types 'paper'."
+    )

@@ -1,0 +1,96 @@
+"""The import graph: modules import downwards only, and a feature's core knows neither table nor figure."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import heterformer
+
+ROOT = Path(heterformer.__file__).parent
+# From the bottom to the top. A room may import itself and what stands before it.
+ROOMS = (
+    "errors",
+    "typed_flags",
+    "progress",
+    "files",
+    "arrays",
+    "metrics",
+    "tables",
+    "figures",
+    "device",
+    "ranking",
+    "distributed",
+    "network",
+    "datasets",
+    "batches",
+    "models",
+    "states",
+    "training",
+    "embedding",
+    "search",
+    "maps",
+    "evaluation",
+    "explain",
+    "compare",
+    "plan",
+    "cli",
+)
+FEATURES = ("training", "embedding", "search", "maps", "evaluation", "explain", "compare", "plan")
+# Modules of a feature that show what its core has found. A core must not need them.
+SHOWING = ("table", "tables", "figure", "figures", "page", "report", "draw", "curves", "style")
+
+
+def module_of(path: Path) -> str:
+    parts = path.relative_to(ROOT.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_of(path): path for path in sorted(ROOT.rglob("*.py"))}
+INSIDE = {name: path for name, path in MODULES.items() if name.count(".") and "__main__" not in name}
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Every module of ours that a file imports, wherever in it."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                yield inner if inner in MODULES else node.module
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+def ours(path: Path) -> list[str]:
+    return [name for name in imports(path) if name.startswith("heterformer.")]
+
+
+def room(module: str) -> str:
+    return module.split(".")[1]
+
+
+def test_every_module_is_in_a_room() -> None:
+    assert {room(name) for name in INSIDE} == set(ROOMS)
+
+
+@pytest.mark.parametrize("module", sorted(INSIDE))
+def test_imports_go_downwards(module: str) -> None:
+    order = {name: place for place, name in enumerate(ROOMS)}
+    above = [name for name in ours(INSIDE[module]) if order[room(name)] > order[room(module)]]
+    assert above == []
+
+
+def test_a_core_imports_neither_tables_nor_figures() -> None:
+    wrong = []
+    for module, path in INSIDE.items():
+        if room(module) in FEATURES and not shows(module):
+            wrong += [f"{module} imports {name}" for name in ours(path) if shows(name)]
+    assert wrong == []
+
+
+def shows(module: str) -> bool:
+    last = module.rsplit(".", 1)[1]
+    return room(module) in FEATURES and any(last == word or last.endswith(f"_{word}") for word in SHOWING)

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import ndcg_score
+
+from heterformer.ranking import RankingMetrics, hits, in_batch_ranks, ranks
+from tests.networks import few
+
+NAN = float("nan")
+
+
+def dot(queries: torch.Tensor, keys: torch.Tensor) -> torch.Tensor:
+    return queries @ keys.T
+
+
+def rank(scores: list[float], key: int) -> int:
+    return int(ranks(torch.tensor([scores]), torch.tensor([key])))
+
+
+def test_the_best_score_is_rank_one() -> None:
+    scores = torch.tensor([[3.0, 1.0, 2.0], [3.0, 1.0, 2.0], [3.0, 1.0, 2.0]])
+    assert ranks(scores, torch.tensor([0, 1, 2])).tolist() == [1, 3, 2]
+
+
+def test_a_tie_counts_against_the_model() -> None:
+    assert rank([1.0, 1.0, 0.0], key=0) == 2
+    assert rank([1.0, 1.0, 0.0], key=1) == 2
+    assert rank([7.0, 7.0, 7.0, 7.0], key=2) == 4
+
+
+def test_a_score_that_is_not_a_number_counts_against_the_model() -> None:
+    assert rank([NAN, 5.0, 1.0], key=0) == 3
+    assert rank([5.0, NAN, 1.0], key=0) == 2
+    assert rank([NAN, NAN], key=1) == 2
+
+
+def test_who_is_no_rival_is_not_ranked_before_the_key() -> None:
+    scores = torch.tensor([[1.0, 2.0, NAN, 1.0, 3.0]]).repeat(2, 1)
+    left_out = torch.tensor([[True, True, True, False, False], [False] * 5])
+    assert ranks(scores, torch.tensor([0, 0]), left_out).tolist() == [3, 5]
+    repeated = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    same = (repeated @ repeated.T).bool()
+    assert in_batch_ranks(repeated, repeated, 3, dot).tolist() == [2, 2, 1]
+    assert in_batch_ranks(repeated, repeated, 3, dot, lambda batch: same[batch, batch]).tolist() == [1, 1, 1]
+
+
+def test_infinite_scores() -> None:
+    assert rank([math.inf, 1.0], key=0) == 1
+    assert rank([-math.inf, 1.0], key=0) == 2
+    assert rank([math.inf, math.inf], key=0) == 2
+
+
+def test_metrics_by_hand() -> None:
+    found = RankingMetrics.of(torch.tensor([1, 2, 4, 1]))
+    assert found.prec == pytest.approx(2 / 4)
+    assert found.mrr == pytest.approx((1 + 1 / 2 + 1 / 4 + 1) / 4)
+    assert found.ndcg == pytest.approx((1 + 1 / math.log2(3) + 1 / math.log2(5) + 1) / 4)
+
+
+def test_hits_by_hand() -> None:
+    assert hits(torch.tensor([1, 2, 10, 11, 100, 101])) == pytest.approx({1: 1 / 6, 10: 3 / 6, 100: 5 / 6})
+    assert hits(torch.tensor([3, 4]), at=(3,)) == {3: 0.5}
+
+
+@few
+@given(st.integers(2, 30), st.integers(0, 2**32))
+def test_ndcg_is_scikit_learns(size: int, seed: int) -> None:
+    scores = torch.rand(size, size, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+    found = RankingMetrics.of(ranks(scores, torch.arange(size)))
+    assert found.ndcg == pytest.approx(ndcg_score(torch.eye(size).numpy(), scores.numpy()))
+
+
+@few
+@given(st.integers(1, 9), st.integers(0, 2**32))
+def test_ranks_by_counting(size: int, seed: int) -> None:
+    scores = torch.randint(0, 4, (size, size), generator=torch.Generator().manual_seed(seed)).float()
+    expected = [
+        1 + sum(other >= row[i] for j, other in enumerate(row) if j != i) for i, row in enumerate(scores)
+    ]
+    assert ranks(scores, torch.arange(size)).tolist() == expected
+
+
+def test_a_query_ranks_the_keys_of_its_own_batch() -> None:
+    queries = torch.eye(5)
+    keys = torch.eye(5)
+    keys[1], keys[2] = 2 * torch.eye(5)[0], 3 * torch.eye(5)[0]  # both please query 0 better than its own
+    assert in_batch_ranks(queries, keys, 5, dot).tolist() == [3, 5, 5, 1, 1]
+    assert in_batch_ranks(queries, keys, 2, dot).tolist() == [2, 2, 2, 1, 1]  # key 2 is of the next batch
+    assert in_batch_ranks(queries, keys, 1, dot).tolist() == [1, 1, 1, 1, 1]
+
+
+def test_every_pair_is_ranked_though_the_last_batch_is_short() -> None:
+    vectors = torch.randn(7, 4, generator=torch.Generator().manual_seed(0))
+    found = in_batch_ranks(vectors, vectors, 3, dot)
+    apart = [in_batch_ranks(part, part, 3, dot) for part in vectors.split(3)]
+    assert found.tolist() == torch.cat(apart).tolist()
+
+
+def test_keys_that_are_all_the_same_are_ranked_last() -> None:
+    generator = torch.Generator().manual_seed(1)
+    queries, key = torch.randn(37, 48, generator=generator), torch.randn(1, 48, generator=generator)
+    assert (in_batch_ranks(queries, key.repeat(37, 1), 37, dot) == 37).all()
