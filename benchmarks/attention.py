@@ -12,7 +12,7 @@ import argparse
 
 import numpy as np
 
-from heterformer.explain.explain import Explainer, TextExplanation
+from heterformer.explanation.explain import Explainer, TextExplanation
 from heterformer.network.lookup import Node
 
 

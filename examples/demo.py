@@ -23,9 +23,9 @@ from heterformer.evaluation.open_run import OpenRun
 from heterformer.evaluation.options import EvaluateOptions
 from heterformer.evaluation.report import PAGE, sheets
 from heterformer.evaluation.run_report import report_on_run
-from heterformer.explain.explain import explain_runs
-from heterformer.explain.options import ExplainOptions
-from heterformer.explain.table import explanation_tables
+from heterformer.explanation.explain import explain_runs
+from heterformer.explanation.options import ExplainOptions
+from heterformer.explanation.table import explanation_tables
 from heterformer.models.inference import center_vectors
 from heterformer.network.build.build import build_network
 from heterformer.network.describe import describe

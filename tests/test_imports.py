@@ -34,12 +34,12 @@ ROOMS = (
     "search",
     "maps",
     "evaluation",
-    "explain",
-    "compare",
+    "explanation",
+    "comparison",
     "plan",
     "cli",
 )
-FEATURES = ("training", "embedding", "search", "maps", "evaluation", "explain", "compare", "plan")
+FEATURES = ("training", "embedding", "search", "maps", "evaluation", "explanation", "comparison", "plan")
 # Modules of a feature that show what its core has found. A core must not need them.
 SHOWING = ("table", "tables", "figure", "figures", "page", "report", "draw", "curves", "style")
 

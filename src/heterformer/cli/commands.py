@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from rich.text import Text
 from tyro.conf import Positional, arg, subcommand
 
-from heterformer.compare.variants import Choice
+from heterformer.comparison.variants import Choice
 from heterformer.datasets.raw_build import DatasetBuild
 from heterformer.datasets.registry import DATASETS
 from heterformer.datasets.synthetic import SyntheticOptions, write_synthetic
@@ -20,7 +20,7 @@ from heterformer.datasets.table import dataset_report
 from heterformer.embedding.options import EmbedOptions
 from heterformer.errors import InputError
 from heterformer.evaluation.options import EvaluateOptions
-from heterformer.explain.options import ExplainOptions
+from heterformer.explanation.options import ExplainOptions
 from heterformer.maps.projection import MapOptions
 from heterformer.network.build.build import build_network
 from heterformer.network.build.table import build_report
@@ -303,9 +303,9 @@ def explain(run: RunFolder, node: NodeId, options: Annotated[ExplainOptions, arg
         options: What to explain, against what, and how it is shown.
     """
     _quiet_transformers()
-    from heterformer.explain.explain import TextExplanation, explain_runs
-    from heterformer.explain.figure import draw_attention, figure_path
-    from heterformer.explain.table import as_json, explanation_tables
+    from heterformer.explanation.explain import TextExplanation, explain_runs
+    from heterformer.explanation.figure import draw_attention, figure_path
+    from heterformer.explanation.table import as_json, explanation_tables
 
     found = explain_runs(run, node, options)
     if not options.json:
@@ -353,10 +353,10 @@ def compare(
         preset: 'paper' is the paper's hyper-parameter table; flags and --config override it.
     """
     _quiet_transformers()
-    from heterformer.compare.compare import compare as compare_models
-    from heterformer.compare.compare import finished_comparison
-    from heterformer.compare.figures import draw_comparison
-    from heterformer.compare.table import as_table, write_comparison
+    from heterformer.comparison.compare import compare as compare_models
+    from heterformer.comparison.compare import finished_comparison
+    from heterformer.comparison.figures import draw_comparison
+    from heterformer.comparison.table import as_table, write_comparison
 
     if table_only:
         found = finished_comparison(out, network)
@@ -382,8 +382,8 @@ def plot(path: Annotated[Path, Positional, arg(metavar="PATH")]) -> None:
     Args:
         path: A folder that 'heterformer compare' or 'heterformer train' wrote.
     """
-    from heterformer.compare.compare import finished_comparison, is_comparison
-    from heterformer.compare.figures import draw_comparison
+    from heterformer.comparison.compare import finished_comparison, is_comparison
+    from heterformer.comparison.figures import draw_comparison
     from heterformer.training.figure import draw_run
     from heterformer.training.run import Run
 

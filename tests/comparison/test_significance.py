@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
 from heterformer.compare import significance
-from heterformer.compare.significance import RESAMPLES, paired_bootstrap
+
+from heterformer.comparison.significance import RESAMPLES, paired_bootstrap
 
 
 def figures(seed: int, level: float, count: int = 500) -> np.ndarray:  # type: ignore[type-arg]

@@ -9,11 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-
 from heterformer.compare import child_process
-from heterformer.compare.child_process import run_in_child
-from heterformer.compare.compared_run import Job, Result
-from heterformer.compare.variants import VARIANTS
+
+from heterformer.comparison.child_process import run_in_child
+from heterformer.comparison.compared_run import Job, Result
+from heterformer.comparison.variants import VARIANTS
 from tests.learning import tiny_network, tiny_options, tiny_reader
 
 

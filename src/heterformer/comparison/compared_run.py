@@ -1,6 +1,6 @@
 """One run of a comparison: train it, rank the test pairs, note what it cost.
 
-    python -m heterformer.compare.compared_run < job.json
+    python -m heterformer.comparison.compared_run < job.json
 
 is how a comparison runs it: in a process of its own, whose memory is that run's alone.
 """
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heterformer.compare.variants import VARIANTS, Variant
+from heterformer.comparison.variants import VARIANTS, Variant
 from heterformer.errors import InputError
 from heterformer.files import file_lock, reading, replace_file, write_text
 from heterformer.network.store import Network

@@ -23,8 +23,8 @@ from heterformer.batches.visible import VisibleNetwork
 from heterformer.embedding.two_passes import ANY_KEY, Embedding
 from heterformer.embedding.unseen import adapt_to_network
 from heterformer.errors import InputError
-from heterformer.explain.attention_map import AttentionMap, Edge, LayerAttention, Queries, attention_map
-from heterformer.explain.options import ExplainOptions
+from heterformer.explanation.attention_map import AttentionMap, Edge, LayerAttention, Queries, attention_map
+from heterformer.explanation.options import ExplainOptions
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.heterformer import Heterformer
 from heterformer.models.inference import center_vectors, evaluating

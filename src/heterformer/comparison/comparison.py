@@ -11,9 +11,9 @@ from typing import Literal
 
 import numpy as np
 
-from heterformer.compare.compared_run import Job, Result, query_ranks
-from heterformer.compare.significance import Difference, Floats, paired_bootstrap
-from heterformer.compare.variants import Variant
+from heterformer.comparison.compared_run import Job, Result, query_ranks
+from heterformer.comparison.significance import Difference, Floats, paired_bootstrap
+from heterformer.comparison.variants import Variant
 
 OWN_GROUPS = ("ablation", "dimension")  # of variants of Heterformer itself
 TESTED = ("prec", "mrr", "full_mrr", "hits_1")  # metrics whose difference is tested

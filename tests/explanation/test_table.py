@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from heterformer.explain.explain import Explanation
-from heterformer.explain.table import as_json, bar, explanation_tables
+from heterformer.explanation.explain import Explanation
+from heterformer.explanation.table import as_json, bar, explanation_tables
 from heterformer.search.searcher import Named
-from tests.explain.explaining import (
+from tests.explanation.explaining import (
     TITLE,
     text_explanation,
     text_only_explanation,

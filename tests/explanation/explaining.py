@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from heterformer.explain.explain import (
+from heterformer.explanation.explain import (
     Close,
     Layer,
     Sampled,

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from heterformer.compare.compared_run import (
+from heterformer.comparison.compared_run import (
     COST,
     METRICS,
     RESULT,
@@ -18,7 +18,7 @@ from heterformer.compare.compared_run import (
     one_sentence,
     query_ranks,
 )
-from heterformer.compare.variants import VARIANTS
+from heterformer.comparison.variants import VARIANTS
 from heterformer.errors import InputError
 from heterformer.evaluation.open_run import link_prediction_of, open_run
 from heterformer.training.run import Run

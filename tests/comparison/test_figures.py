@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from heterformer.compare.figures import draw_comparison
-from heterformer.compare.variants import VARIANTS
-from tests.compare.comparing import pretended_comparison
+from heterformer.comparison.figures import draw_comparison
+from heterformer.comparison.variants import VARIANTS
+from tests.comparison.comparing import pretended_comparison
 from tests.pictures import check_picture, size_of
 
 

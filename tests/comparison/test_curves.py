@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from heterformer.compare.curves import Curve, draw_curves, validation_curve
+from heterformer.comparison.curves import Curve, draw_curves, validation_curve
 from heterformer.figures import figure
 from heterformer.training.run import Run
 

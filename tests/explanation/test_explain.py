@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from heterformer.explain import explain as module
 from numpy.typing import NDArray
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from heterformer.batches.batch import Batch
 from heterformer.embedding.embed import embed
 from heterformer.errors import InputError
-from heterformer.explain import explain as module
-from heterformer.explain.attention_map import AttentionMap, attention_map
-from heterformer.explain.explain import (
+from heterformer.explanation.attention_map import AttentionMap, attention_map
+from heterformer.explanation.explain import (
     Explainer,
     TextExplanation,
     TextlessExplanation,
@@ -28,13 +28,13 @@ from heterformer.explain.explain import (
     relation_of,
     words,
 )
-from heterformer.explain.options import ExplainOptions
+from heterformer.explanation.options import ExplainOptions
 from heterformer.models.heterformer import Heterformer
 from heterformer.models.plm.minilm import backbone_path
 from heterformer.network.lookup import Node
 from heterformer.network.schema import EdgeType, Relation, Schema
 from heterformer.training.run import Run
-from tests.explain.explaining import other_run, untrained
+from tests.explanation.explaining import other_run, untrained
 from tests.learning import synthetic_network, tiny_network
 from tests.models.random_batches import schema
 from tests.search.searching import tiny_run

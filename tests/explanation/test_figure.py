@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from heterformer.explain import figure as attention_figure
-from heterformer.explain.explain import TextExplanation
-from heterformer.explain.figure import attention_matrix, draw_attention, figure_path, titles
+
+from heterformer.explanation.explain import TextExplanation
+from heterformer.explanation.figure import attention_matrix, draw_attention, figure_path, titles
 from heterformer.figures import canvas
 from heterformer.search.searcher import Named
-from tests.explain.explaining import TITLE, text_explanation, text_only_explanation
+from tests.explanation.explaining import TITLE, text_explanation, text_only_explanation
 from tests.pictures import check_picture, size_of
 
 

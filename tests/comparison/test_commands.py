@@ -7,10 +7,10 @@ import shutil
 from pathlib import Path
 
 import pytest
+from heterformer.compare import compare as compare_module
 
 from heterformer.cli.main import main
-from heterformer.compare import compare as compare_module
-from tests.compare.comparing import pretended, pretended_comparison
+from tests.comparison.comparing import pretended, pretended_comparison
 from tests.learning import tiny_network, tiny_reader
 
 SMALL = ("--textless-dim", "8", "--batch-size", "16", "--warm-up-epochs", "1", "--device", "cpu")

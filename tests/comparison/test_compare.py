@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from heterformer.compare.compare import compare, finished_comparison, is_comparison
-from heterformer.compare.compared_run import Job
-from heterformer.compare.comparison import Comparison
+from heterformer.comparison.compare import compare, finished_comparison, is_comparison
+from heterformer.comparison.compared_run import Job
+from heterformer.comparison.comparison import Comparison
 from heterformer.errors import InputError
 from heterformer.training.options import TrainingOptions, with_config
-from tests.compare.comparing import pretended, pretended_comparison
+from tests.comparison.comparing import pretended, pretended_comparison
 from tests.learning import synthetic_network, tiny_network, tiny_options, tiny_reader
 
 SKILL = {"bert": 0.3, "heterformer": 0.5, "no_tl": 0.4}

@@ -5,7 +5,7 @@ from typing import get_args
 
 import pytest
 
-from heterformer.compare.variants import VARIANTS, Choice, check_common, chosen_variants
+from heterformer.comparison.variants import VARIANTS, Choice, check_common, chosen_variants
 from heterformer.errors import InputError
 from heterformer.models.registry import MODELS, ModelName
 from heterformer.training.options import PRESETS, ModelOptions, TrainingOptions, WarmUpOptions

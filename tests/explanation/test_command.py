@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from heterformer.cli.main import main
-from heterformer.explain.explain import explain
+from heterformer.explanation.explain import explain
 from heterformer.network.store import Network
-from tests.explain.explaining import other_run, untrained
+from tests.explanation.explaining import other_run, untrained
 from tests.learning import tiny_network
 from tests.pictures import check_picture
 from tests.search.searching import tiny_run

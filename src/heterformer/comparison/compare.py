@@ -12,10 +12,10 @@ from typing import Any
 
 import yaml
 
-from heterformer.compare.child_process import run_in_child
-from heterformer.compare.compared_run import LIMITS, Job
-from heterformer.compare.comparison import Comparison, gathered
-from heterformer.compare.variants import VARIANTS, check_common, chosen_variants
+from heterformer.comparison.child_process import run_in_child
+from heterformer.comparison.compared_run import LIMITS, Job
+from heterformer.comparison.comparison import Comparison, gathered
+from heterformer.comparison.variants import VARIANTS, check_common, chosen_variants
 from heterformer.errors import InputError
 from heterformer.files import reading, write_text
 from heterformer.network.store import Network

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 import torch
+from heterformer.explain import attention_map as module
 from torch import Tensor
 
 from heterformer.batches.batch import Batch, Neighbors
-from heterformer.explain import attention_map as module
-from heterformer.explain.attention_map import AttentionMap, Edge, attention_map
+from heterformer.explanation.attention_map import AttentionMap, Edge, attention_map
 from heterformer.models import Heterformer
 from heterformer.models.plm import attention
 from tests.models.random_batches import random_batch, save_backbone, schema
