@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from heterformer.compare import compare as compare_module
+from heterformer.comparison import compare as compare_module
 
 from heterformer.cli.main import main
 from tests.comparison.comparing import pretended, pretended_comparison

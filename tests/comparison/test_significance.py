@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from heterformer.compare import significance
+from heterformer.comparison import significance
 
 from heterformer.comparison.significance import RESAMPLES, paired_bootstrap
 

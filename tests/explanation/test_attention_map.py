@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from heterformer.explain import attention_map as module
+from heterformer.explanation import attention_map as module
 from torch import Tensor
 
 from heterformer.batches.batch import Batch, Neighbors

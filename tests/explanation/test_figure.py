@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from heterformer.explain import figure as attention_figure
+from heterformer.explanation import figure as attention_figure
 
 from heterformer.explanation.explain import TextExplanation
 from heterformer.explanation.figure import attention_matrix, draw_attention, figure_path, titles
