@@ -22,7 +22,7 @@ from memory import peak_bytes
 
 from heterformer import Network
 from heterformer.datasets.synthetic import SyntheticOptions, write_synthetic
-from heterformer.network.build.build import build_network
+from heterformer.network.build import build_network
 from heterformer.network.spec import NetworkSpec
 
 

@@ -18,7 +18,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from heterformer import Network
 from heterformer.datasets.debian import DebianOptions, build_debian
-from heterformer.network.split.split import make_split
+from heterformer.network.split.draw import make_split
 
 
 def precision(network: Network, texts: list[str], vectorizer: TfidfVectorizer, seed: int) -> float:

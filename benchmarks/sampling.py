@@ -30,9 +30,10 @@ from heterformer.batches.batcher import Batcher
 from heterformer.batches.pairs import TrainingBatches
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.datasets.synthetic import write_synthetic
-from heterformer.network.build.build import build_network
+from heterformer.network.build import build_network
 from heterformer.network.spec import NetworkSpec
-from heterformer.network.split.split import Split, make_split
+from heterformer.network.split.draw import make_split
+from heterformer.network.split.split import Split
 from heterformer.network.tokens import open_tokens
 
 PAIRS = 30

@@ -11,7 +11,7 @@ from transformers import AutoTokenizer, BertConfig, BertModel
 from heterformer.datasets.synthetic import SyntheticOptions, write_synthetic
 from heterformer.distributed import ProcessGroup
 from heterformer.models.plm.minilm import backbone_path
-from heterformer.network.build.build import build_network
+from heterformer.network.build import build_network
 from heterformer.network.spec import NetworkSpec
 from heterformer.network.store import Network
 from heterformer.training.loop import Trainer

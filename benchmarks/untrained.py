@@ -22,7 +22,8 @@ from heterformer.batches.visible import VisibleNetwork
 from heterformer.models import Heterformer
 from heterformer.models.inference import plm_vectors
 from heterformer.models.plm.minilm import backbone_path
-from heterformer.network.split.split import SplitOptions, make_split
+from heterformer.network.split.draw import make_split
+from heterformer.network.split.options import SplitOptions
 from heterformer.network.store import Network
 from heterformer.network.tokens import open_tokens
 from heterformer.ranking import RankingMetrics, in_batch_ranks

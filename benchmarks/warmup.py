@@ -23,7 +23,7 @@ from heterformer.batches.visible import VisibleNetwork
 from heterformer.models import Heterformer
 from heterformer.models.inference import plm_vectors
 from heterformer.models.plm.minilm import backbone_path
-from heterformer.network.split.split import make_split
+from heterformer.network.split.draw import make_split
 from heterformer.network.tokens import open_tokens
 from heterformer.training.options import WarmUpOptions
 from heterformer.training.warm_up import (

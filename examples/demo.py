@@ -27,7 +27,7 @@ from heterformer.explanation.explain import explain_runs
 from heterformer.explanation.options import ExplainOptions
 from heterformer.explanation.table import explanation_tables
 from heterformer.models.inference import center_vectors
-from heterformer.network.build.build import build_network
+from heterformer.network.build import build_network
 from heterformer.network.describe import describe
 from heterformer.network.describe_table import description
 from heterformer.network.spec import NetworkSpec

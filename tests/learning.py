@@ -19,7 +19,7 @@ from transformers import AutoTokenizer, BertConfig, BertModel
 from heterformer.datasets.synthetic import SyntheticOptions, write_synthetic
 from heterformer.datasets.synthetic_words import VOCABULARY
 from heterformer.models import Heterformer
-from heterformer.network.build.build import build_network
+from heterformer.network.build import build_network
 from heterformer.network.build.frames import temporary_folder
 from heterformer.network.spec import NetworkSpec
 from heterformer.network.store import Network

@@ -23,11 +23,13 @@ from hypothesis import strategies as st
 from transformers import PreTrainedTokenizerFast
 
 from heterformer.errors import InputError
-from heterformer.network.build.build import build_network
+from heterformer.network.build import build_network
 from heterformer.network.schema import EdgeType, NodeType, Relation
 from heterformer.network.spec import NetworkSpec
+from heterformer.network.split.draw import make_split
+from heterformer.network.split.options import SplitOptions
 from heterformer.network.split.pairs import Pairs
-from heterformer.network.split.split import Split, SplitOptions, make_split
+from heterformer.network.split.split import Split
 from heterformer.network.store import Network
 
 few = settings(max_examples=20, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])

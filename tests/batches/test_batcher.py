@@ -13,7 +13,7 @@ from heterformer.batches import batcher as batcher_module
 from heterformer.batches.batcher import Batcher
 from heterformer.batches.randomness import stream_key
 from heterformer.batches.visible import VisibleNetwork
-from heterformer.network.split.split import SplitOptions
+from heterformer.network.split.options import SplitOptions
 from tests.batches.decoding import decoder, same
 from tests.networks import Facts, few, networks, pairs_of, split_of, tokenizer
 

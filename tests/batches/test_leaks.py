@@ -19,8 +19,10 @@ from heterformer.batches.randomness import stream_key
 from heterformer.batches.sampling import sample_neighbors
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.network.schema import Relation
+from heterformer.network.split.draw import make_split
+from heterformer.network.split.options import SplitOptions
 from heterformer.network.split.pairs import Pairs
-from heterformer.network.split.split import Split, SplitOptions, make_split
+from heterformer.network.split.split import Split
 from tests.batches.decoding import Center, Decoder, Node, decoder
 from tests.networks import Facts, few, networks, pairs_of, split_of
 

@@ -13,7 +13,7 @@ from heterformer.batches.positives import fresh_positives
 from heterformer.batches.randomness import stream_key
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.network.schema import Relation
-from heterformer.network.split.split import SplitOptions
+from heterformer.network.split.options import SplitOptions
 from heterformer.network.store import Network
 from tests.networks import Facts, few, networks, pairs_of, split_of
 

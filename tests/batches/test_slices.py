@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from heterformer.batches.pairs import TrainingBatches, evaluation_key
 from heterformer.batches.slices import pair_slice, slices
 from heterformer.network.schema import Relation
-from heterformer.network.split.split import SplitOptions
+from heterformer.network.split.options import SplitOptions
 from tests.batches.decoding import Decoder, decoder, same
 from tests.networks import Facts, few, networks, split_of
 

@@ -15,7 +15,7 @@ from heterformer.batches import stable
 from heterformer.batches.batcher import Batcher
 from heterformer.batches.stable import StableSample
 from heterformer.batches.visible import VisibleNetwork
-from heterformer.network.split.split import SplitOptions
+from heterformer.network.split.options import SplitOptions
 from heterformer.network.store import Network
 from heterformer.network.tokens import open_tokens
 from tests.networks import Facts, few, networks, split_of, tokenizer

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from heterformer.batches.visible import VisibleAdjacency, VisibleNetwork
 from heterformer.network.adjacency import Adjacency
-from heterformer.network.split.split import Split, SplitOptions
+from heterformer.network.split.options import SplitOptions
+from heterformer.network.split.split import Split
 from heterformer.network.store import Network
 from tests.networks import Facts, few, networks, split_of
 

@@ -11,7 +11,9 @@ from heterformer.datasets.authors_lines import AuthorsTsvOptions
 from heterformer.datasets.authors_tsv import build_authors_tsv, node_id
 from heterformer.datasets.raw_build import DatasetBuild
 from heterformer.errors import InputError
-from heterformer.network.split.split import Split, SplitOptions, make_split
+from heterformer.network.split.draw import make_split
+from heterformer.network.split.options import SplitOptions
+from heterformer.network.split.split import Split
 from heterformer.network.store import Network
 from tests.datasets.authors import LAYOUT, line, side, write_parts
 from tests.datasets.raw import dropped

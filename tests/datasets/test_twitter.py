@@ -10,7 +10,7 @@ import pytest
 from heterformer.datasets.raw_build import DatasetBuild
 from heterformer.datasets.twitter import PUBLISHED, build_twitter
 from heterformer.errors import InputError
-from heterformer.network.split.split import make_split
+from heterformer.network.split.draw import make_split
 from tests.datasets.raw import dropped, in_small_chunks, write_lines
 from tests.networks import edges_of, files, nodes_of
 

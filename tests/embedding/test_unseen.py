@@ -19,7 +19,7 @@ from heterformer.embedding.unseen import (
 )
 from heterformer.errors import InputError
 from heterformer.evaluation.open_run import open_run
-from heterformer.network.split.split import SplitOptions
+from heterformer.network.split.options import SplitOptions
 from heterformer.network.store import Network
 from heterformer.network.tokens import open_tokens
 from heterformer.training.known_nodes import KnownNodes

@@ -25,7 +25,8 @@ from heterformer.evaluation.options import EvaluateOptions
 from heterformer.network import labels
 from heterformer.network.labels import LabelOptions
 from heterformer.network.schema import NodeType
-from heterformer.network.split.split import SplitOptions, make_split
+from heterformer.network.split.draw import make_split
+from heterformer.network.split.options import SplitOptions
 from heterformer.network.store import Network
 from heterformer.training.loop import train
 from tests.learning import tiny_network, tiny_options, tiny_reader

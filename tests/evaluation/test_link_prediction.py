@@ -26,8 +26,9 @@ from heterformer.evaluation.link_prediction import (
 )
 from heterformer.models.inference import center_vectors
 from heterformer.network.schema import NodeType, Relation
+from heterformer.network.split.draw import make_split
+from heterformer.network.split.options import SplitOptions
 from heterformer.network.split.pairs import Pairs
-from heterformer.network.split.split import SplitOptions, make_split
 from heterformer.network.store import Network
 from heterformer.network.tokens import open_tokens
 from heterformer.training.validation import in_batch_metrics

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from heterformer import Network
 from heterformer.network.build.report import BuildReport, Tally
-from heterformer.network.build.table import build_report
+from heterformer.network.build.report_table import build_report
 from heterformer.network.describe import describe
 from heterformer.network.describe_table import description
 

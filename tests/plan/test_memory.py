@@ -15,7 +15,8 @@ from heterformer.models.contract import NodeEncoder
 from heterformer.models.registry import MODELS
 from heterformer.network.build.frames import temporary_folder
 from heterformer.network.schema import Schema
-from heterformer.network.split.split import SplitOptions, make_split
+from heterformer.network.split.draw import make_split
+from heterformer.network.split.options import SplitOptions
 from heterformer.plan.memory import ModelSize, StepShape, activations
 from heterformer.training.losses import link_prediction_loss
 from heterformer.training.optimizers import Optimizers

@@ -13,7 +13,8 @@ from heterformer.distributed import ProcessGroup
 from heterformer.embedding.embed import embed_to
 from heterformer.embedding.options import EmbedOptions
 from heterformer.errors import InputError
-from heterformer.network.split.split import SplitOptions, make_split
+from heterformer.network.split.draw import make_split
+from heterformer.network.split.options import SplitOptions
 from heterformer.network.store import Network
 from heterformer.plan.plan import Exchange, steps_per_epoch, touched_rows
 from heterformer.states.text_states import TextStates

@@ -24,7 +24,7 @@ from heterformer.datasets.synthetic import SyntheticOptions, write_synthetic
 from heterformer.errors import InputError
 from heterformer.evaluation.open_run import OpenRun, open_run
 from heterformer.models.registry import DISPLAY_NAMES, MODELS, load_model
-from heterformer.network.build.build import build_network
+from heterformer.network.build import build_network
 from heterformer.network.spec import NetworkSpec
 from heterformer.network.store import Network
 from heterformer.training.loop import train

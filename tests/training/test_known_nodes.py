@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from heterformer.batches.visible import VisibleNetwork
-from heterformer.network.split.split import SplitOptions, make_split
+from heterformer.network.split.draw import make_split
+from heterformer.network.split.options import SplitOptions
 from heterformer.network.tokens import PackedTokens
 from heterformer.training import known_nodes
 from heterformer.training.known_nodes import KnownNodes

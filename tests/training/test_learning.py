@@ -27,9 +27,9 @@ from heterformer.evaluation.classification import ClassificationOptions
 from heterformer.evaluation.evaluate import evaluate_run
 from heterformer.evaluation.open_run import OpenRun, link_prediction_of, open_run
 from heterformer.evaluation.options import EvaluateOptions
-from heterformer.network.build.build import build_network
+from heterformer.network.build import build_network
 from heterformer.network.spec import NetworkSpec
-from heterformer.network.split.split import SplitOptions
+from heterformer.network.split.options import SplitOptions
 from heterformer.network.store import Network
 from heterformer.training.loop import train
 from heterformer.training.options import ModelOptions, TrainingOptions, WarmUpOptions

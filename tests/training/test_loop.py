@@ -24,7 +24,8 @@ from heterformer.errors import InputError
 from heterformer.evaluation.open_run import open_run
 from heterformer.models import Heterformer
 from heterformer.models.inference import center_vectors
-from heterformer.network.split.split import SplitOptions, make_split
+from heterformer.network.split.draw import make_split
+from heterformer.network.split.options import SplitOptions
 from heterformer.training import loop
 from heterformer.training.optimizers import Optimizers
 from heterformer.training.run import Run

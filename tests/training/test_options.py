@@ -12,7 +12,7 @@ from heterformer.cli import main as cli
 from heterformer.errors import InputError
 from heterformer.models import HeterformerConfig
 from heterformer.models.registry import MODELS, ModelName
-from heterformer.network.split.split import SplitOptions
+from heterformer.network.split.options import SplitOptions
 from heterformer.network.store import Network
 from heterformer.training import loop
 from heterformer.training.options import (

@@ -15,7 +15,9 @@ from heterformer.batches.visible import VisibleNetwork
 from heterformer.models import Heterformer
 from heterformer.models.inference import plm_vectors
 from heterformer.models.plm import backbone
-from heterformer.network.split.split import Split, SplitOptions, make_split
+from heterformer.network.split.draw import make_split
+from heterformer.network.split.options import SplitOptions
+from heterformer.network.split.split import Split
 from heterformer.training import warm_up as warming
 from heterformer.training.options import WarmUpOptions
 from heterformer.training.warm_up import TextEdges, WarmUpResult, text_edges, warm_up, warm_up_loss

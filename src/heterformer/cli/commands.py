@@ -22,14 +22,16 @@ from heterformer.errors import InputError
 from heterformer.evaluation.options import EvaluateOptions
 from heterformer.explanation.options import ExplainOptions
 from heterformer.maps.projection import MapOptions
-from heterformer.network.build.build import build_network
-from heterformer.network.build.table import build_report
+from heterformer.network.build import build_network
+from heterformer.network.build.report_table import build_report
 from heterformer.network.describe import describe as describe_network
 from heterformer.network.describe_table import description
 from heterformer.network.interchange.export import Format, export_network
 from heterformer.network.interchange.hetero_data_files import is_hetero_data, open_network
 from heterformer.network.spec import NetworkSpec
-from heterformer.network.split.split import PARTS, SplitOptions, make_split
+from heterformer.network.split.draw import make_split
+from heterformer.network.split.options import SplitOptions
+from heterformer.network.split.split import PARTS
 from heterformer.network.store import Network
 from heterformer.plan.options import PlanOptions
 from heterformer.progress import console

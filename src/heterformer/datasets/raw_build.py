@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from heterformer.datasets.json_records import record_frames
 from heterformer.errors import InputError
 from heterformer.files import new_folder
-from heterformer.network.build.build import build_network
+from heterformer.network.build import build_network
 from heterformer.network.build.report import EXAMPLES, Tally
 from heterformer.network.schema import NodeType
 from heterformer.network.spec import NetworkSpec

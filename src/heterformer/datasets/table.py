@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from heterformer.datasets.raw_build import DatasetBuild
-from heterformer.network.build.table import build_report, tally_table
+from heterformer.network.build.report_table import build_report, tally_table
 
 
 def dataset_report(built: DatasetBuild) -> RenderableType:

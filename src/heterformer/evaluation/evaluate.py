@@ -30,9 +30,10 @@ from heterformer.evaluation.open_run import OpenRun
 from heterformer.evaluation.options import EvaluateOptions, Task
 from heterformer.network.labels import Labels, labelled_types, labels_of_type
 from heterformer.network.schema import NodeType, Relation
+from heterformer.network.split.draw import make_split
 from heterformer.network.split.other_pairs import draw_other_pairs, other_relations
 from heterformer.network.split.pairs import Pairs
-from heterformer.network.split.split import Split, make_split
+from heterformer.network.split.split import Split
 from heterformer.network.store import Network
 from heterformer.search.store import SearchStore
 from heterformer.states.text_states import stored_states

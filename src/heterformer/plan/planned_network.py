@@ -12,7 +12,8 @@ from transformers import AutoTokenizer
 
 from heterformer.models.plm.minilm import backbone_path
 from heterformer.network.schema import NodeType, Schema
-from heterformer.network.split.split import SplitOptions, make_split
+from heterformer.network.split.draw import make_split
+from heterformer.network.split.options import SplitOptions
 from heterformer.network.store import Network
 from heterformer.plan.options import PlanOptions
 from heterformer.progress import waiting

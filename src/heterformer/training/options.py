@@ -15,7 +15,7 @@ from tyro.conf import arg
 from heterformer.errors import InputError
 from heterformer.models.plm.minilm import suited
 from heterformer.models.registry import ModelName
-from heterformer.network.split.split import SplitOptions
+from heterformer.network.split.options import SplitOptions
 
 NESTED: tuple[ModelName, ...] = ("heterformer", "graph_formers", "graph_formers_plus")
 # Of the dense parameters that a backbone lacks, found on the validation part of a citation network: the

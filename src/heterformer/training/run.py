@@ -18,7 +18,9 @@ from heterformer.files import readable, reading, replace_file, replace_folder, w
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.registry import untrained_model
 from heterformer.network.schema import Schema
-from heterformer.network.split.split import Split, SplitOptions, make_split
+from heterformer.network.split.draw import make_split
+from heterformer.network.split.options import SplitOptions
+from heterformer.network.split.split import Split
 from heterformer.network.store import Network
 from heterformer.training.early_stopping import EarlyStopping
 from heterformer.training.optimizers import Optimizers

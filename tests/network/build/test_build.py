@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from heterformer.errors import InputError
 from heterformer.network.adjacency import Adjacency
-from heterformer.network.build.build import build_network
+from heterformer.network.build import build_network
 from heterformer.network.spec import NetworkSpec
 from heterformer.network.store import Network
 from tests.networks import Facts, Tables, edges_of, few, files, networks, nodes_of

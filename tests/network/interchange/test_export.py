@@ -13,7 +13,7 @@ from hypothesis import given, settings
 
 from heterformer import InputError, Network
 from heterformer.cli.main import main
-from heterformer.network.build.build import build_network
+from heterformer.network.build import build_network
 from heterformer.network.interchange import rows as export_rows
 from heterformer.network.interchange.export import export_network
 from heterformer.network.spec import NetworkSpec

@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 
 from heterformer.errors import InputError
 from heterformer.network.schema import Relation
+from heterformer.network.split.draw import make_split
+from heterformer.network.split.options import SplitOptions
 from heterformer.network.split.other_pairs import SHARE, draw_other_pairs, other_relations
-from heterformer.network.split.split import Split, SplitOptions, make_split
+from heterformer.network.split.split import Split
 from tests.networks import Facts, edges_of, few, networks, pairs_of
 
 CITES = Relation("cites", "paper", "paper")

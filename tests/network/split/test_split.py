@@ -13,7 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heterformer.errors import InputError
-from heterformer.network.split.split import PARTS, Split, SplitOptions, make_split
+from heterformer.network.split.draw import make_split
+from heterformer.network.split.options import SplitOptions
+from heterformer.network.split.split import PARTS, Split
 from heterformer.network.store import Network
 from tests.learning import tiny_network
 from tests.networks import Facts, few, networks, pairs_of, split_of

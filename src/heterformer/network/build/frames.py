@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from heterformer.errors import InputError
-from heterformer.network.build.build import build_network
+from heterformer.network.build import build_network
 from heterformer.network.schema import NodeType
 from heterformer.network.spec import NetworkSpec
 from heterformer.network.store import Network
