@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from heterformer.comparison import child_process
 
+from heterformer.comparison import child_process
 from heterformer.comparison.child_process import run_in_child
 from heterformer.comparison.compared_run import Job, Result
 from heterformer.comparison.variants import VARIANTS

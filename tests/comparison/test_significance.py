@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from heterformer.comparison import significance
 
+from heterformer.comparison import significance
 from heterformer.comparison.significance import RESAMPLES, paired_bootstrap
 
 

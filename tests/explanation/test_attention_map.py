@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 import torch
-from heterformer.explanation import attention_map as module
 from torch import Tensor
 
 from heterformer.batches.batch import Batch, Neighbors
+from heterformer.explanation import attention_map as module
 from heterformer.explanation.attention_map import AttentionMap, Edge, attention_map
 from heterformer.models import Heterformer
 from heterformer.models.plm import attention

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from heterformer.explanation import explain as module
 from numpy.typing import NDArray
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from heterformer.batches.batch import Batch
 from heterformer.embedding.embed import embed
 from heterformer.errors import InputError
+from heterformer.explanation import explain as module
 from heterformer.explanation.attention_map import AttentionMap, attention_map
 from heterformer.explanation.explain import (
     Explainer,
