@@ -1,5 +1,10 @@
 """The one exception that means: the input is wrong, not the program."""
 
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
 
 class InputError(Exception):
     """A mistake in what the user gave. Its message is one sentence that names the place and the remedy.
@@ -7,6 +12,38 @@ class InputError(Exception):
     The command line prints it without a traceback and exits with 1. It is no ValueError because tyro takes
     those of a group of options for its own and prints them with names that nobody knows.
     """
+
+
+class OptionError(InputError):
+    """An option with a value that does not fit: the field, the value found, the value expected.
+
+    Args:
+        options: The options that have the field, or their class; None for an argument of a function.
+        field: The name of the field.
+        problem: The rest of the sentence. A field of the same options that it names is written ``{field}``.
+
+    Its message names fields, as Python callers know them. The command line, which alone spells flags, asks
+    for the same sentence by ``worded``.
+
+    Example::
+
+        raise OptionError(self, "top", f"is {self.top}, expected at least 1.")
+    """
+
+    def __init__(self, options: object, field: str, problem: str) -> None:
+        self.owner = options if options is None or isinstance(options, type) else type(options)
+        self.field = field
+        self.problem = problem
+        super().__init__(self.worded(str))
+
+    def worded(self, spell: Callable[[str], str]) -> str:
+        """The sentence with each field as ``spell`` writes it."""
+        known = getattr(self.owner, "__dataclass_fields__", {})
+
+        def spelled(match: re.Match[str]) -> str:
+            return spell(match[1]) if self.owner is None or match[1] in known else match[0]
+
+        return f"{spell(self.field)} " + re.sub(r"{(\w+)}", spelled, self.problem)
 
 
 class ReportedElsewhereError(InputError):

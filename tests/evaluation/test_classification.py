@@ -189,10 +189,10 @@ def test_fewer_nodes_than_parts() -> None:
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ({"hidden": 0}, "--hidden is 0, expected more than 0."),
-        ({"max_nodes": 0}, "--max-nodes is 0, expected more than 0."),
-        ({"learning_rate": -0.1}, "--learning-rate is -0.1, expected more than 0."),
-        ({"seed": -1}, "--seed is -1, expected 0 or more."),
+        ({"hidden": 0}, "hidden is 0, expected more than 0."),
+        ({"max_nodes": 0}, "max_nodes is 0, expected more than 0."),
+        ({"learning_rate": -0.1}, "learning_rate is -0.1, expected more than 0."),
+        ({"seed": -1}, "seed is -1, expected 0 or more."),
     ],
 )
 def test_options_out_of_range(options: dict[str, Any], complaint: str) -> None:

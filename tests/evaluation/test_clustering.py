@@ -9,7 +9,8 @@ import pytest
 import tyro
 
 from heterformer.errors import InputError
-from heterformer.evaluation.clustering import ClusteringOptions, cluster
+from heterformer.evaluation.clustering import cluster
+from heterformer.evaluation.options import ClusteringOptions
 from tests.evaluation.planted import clusters, labelled, labelled_several
 
 FEW = ClusteringOptions(runs=3)
@@ -107,10 +108,10 @@ def test_nobody_has_one_class_only() -> None:
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ({"runs": 0}, "--runs is 0, expected at least 1."),
-        ({"sample": 1}, "--sample is 1, expected at least 2."),
-        ({"top_classes": 1}, "--top-classes is 1, expected at least 2."),
-        ({"seed": -1}, "--seed is -1, expected at least 0."),
+        ({"runs": 0}, "runs is 0, expected at least 1."),
+        ({"sample": 1}, "sample is 1, expected at least 2."),
+        ({"top_classes": 1}, "top_classes is 1, expected at least 2."),
+        ({"seed": -1}, "seed is -1, expected at least 0."),
     ],
 )
 def test_options_out_of_range(options: dict[str, Any], complaint: str) -> None:

@@ -17,13 +17,11 @@ from heterformer.batches.visible import VisibleNetwork
 from heterformer.embedding.node_vectors import NodeVectors
 from heterformer.errors import InputError
 from heterformer.evaluation import evaluate as evaluation
-from heterformer.evaluation.classification import ClassificationOptions
-from heterformer.evaluation.clustering import ClusteringOptions
 from heterformer.evaluation.evaluate import evaluate_run, evaluate_vectors
 from heterformer.evaluation.open_run import OpenRun, link_prediction_of, open_run
-from heterformer.evaluation.options import EvaluateOptions
+from heterformer.evaluation.options import ClassificationOptions, ClusteringOptions, EvaluateOptions
 from heterformer.network import labels
-from heterformer.network.labels import LabelOptions
+from heterformer.network.label_options import LabelOptions
 from heterformer.network.schema import NodeType
 from heterformer.network.split.draw import make_split
 from heterformer.network.split.options import SplitOptions

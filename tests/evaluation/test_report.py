@@ -160,4 +160,4 @@ def test_mistakes_are_one_sentence(run: Path, tmp_path: Path, failed: Failed) ->
     assert "holds no vectors" in said
     assert not (tmp_path / "file.report").exists()
     said = failed(main, ["evaluate", str(run), "--parts"])
-    assert said == "--parts names no part, expected validation, test or both."
+    assert said == "--parts is empty, expected validation, test or both."

@@ -16,7 +16,7 @@ from heterformer.cli.main import main
 from heterformer.embedding.embed import embed_run
 from heterformer.maps import draw as drawing
 from heterformer.maps.draw import draw_map
-from heterformer.maps.projection import MapOptions
+from heterformer.maps.options import MapOptions
 from heterformer.search import store as search_store
 from tests.learning import tiny_network
 from tests.maps.mapping import labelled_network, of_all, planted_vectors

@@ -8,7 +8,8 @@ from sklearn.manifold import TSNE
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from heterformer.errors import InputError
-from heterformer.maps.projection import MapOptions, place_among, project
+from heterformer.maps.options import MapOptions
+from heterformer.maps.projection import place_among, project
 from tests.maps.mapping import clusters, share_of_own
 
 
@@ -113,11 +114,11 @@ def test_among_few_others(count: int) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"max_nodes": 0}, "--max-nodes is 0, expected at least 1."),
-        ({"perplexity": 0.5}, "--perplexity is 0.5, expected at least 1."),
-        ({"perplexity": float("nan")}, "--perplexity is nan, expected at least 1."),
-        ({"seed": -1}, "--seed is -1, expected 0 or more."),
-        ({"classes": tuple("abcdefghi")}, "--classes names 9 labels, of which 8 can be told apart."),
+        ({"max_nodes": 0}, "max_nodes is 0, expected at least 1."),
+        ({"perplexity": 0.5}, "perplexity is 0.5, expected at least 1."),
+        ({"perplexity": float("nan")}, "perplexity is nan, expected at least 1."),
+        ({"seed": -1}, "seed is -1, expected 0 or more."),
+        ({"classes": tuple("abcdefghi")}, "classes has 9 labels, expected at most 8."),
     ],
 )
 def test_options_that_make_no_sense(options: dict[str, Any], message: str) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from heterformer.maps.projection import MOST_CLASSES
+from heterformer.maps.options import MOST_CLASSES
 from heterformer.maps.style import (
     CLASSES,
     OTHER,

@@ -11,7 +11,8 @@ import tyro
 
 from heterformer.errors import InputError
 from heterformer.network import labels as labels_module
-from heterformer.network.labels import LabelOptions, Labels, labels_of, neighbor_labels, own_labels
+from heterformer.network.label_options import LabelOptions
+from heterformer.network.labels import Labels, labels_of, neighbor_labels, own_labels
 from heterformer.network.left_out import LeftOut
 from heterformer.network.store import Network
 
@@ -467,10 +468,10 @@ def test_no_labelled_node() -> None:
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ({"top_classes": 1}, "--top-classes is 1, expected at least 2."),
-        ({"min_members": 0}, "--min-members is 0, expected at least 1."),
-        ({"textless_share": 0.0}, "--textless-share is 0.0, expected a share above 0 and up to 1."),
-        ({"textless_share": 1.1}, "--textless-share is 1.1, expected a share above 0 and up to 1."),
+        ({"top_classes": 1}, "top_classes is 1, expected at least 2."),
+        ({"min_members": 0}, "min_members is 0, expected at least 1."),
+        ({"textless_share": 0.0}, "textless_share is 0.0, expected a share above 0 and up to 1."),
+        ({"textless_share": 1.1}, "textless_share is 1.1, expected a share above 0 and up to 1."),
     ],
 )
 def test_options_out_of_range(options: dict[str, Any], complaint: str) -> None:

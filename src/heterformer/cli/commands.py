@@ -21,7 +21,7 @@ from heterformer.embedding.options import EmbedOptions
 from heterformer.errors import InputError
 from heterformer.evaluation.options import EvaluateOptions
 from heterformer.explanation.options import ExplainOptions
-from heterformer.maps.projection import MapOptions
+from heterformer.maps.options import MapOptions
 from heterformer.network.build import build_network
 from heterformer.network.build.report_table import build_report
 from heterformer.network.describe import describe as describe_network

@@ -14,7 +14,8 @@ from rich.text import Text
 
 from heterformer import __version__
 from heterformer.cli.commands import COMMANDS, TOGETHER
-from heterformer.errors import InputError, ReportedElsewhereError
+from heterformer.cli.flags import in_flags
+from heterformer.errors import InputError, OptionError, ReportedElsewhereError
 from heterformer.progress import messages, say
 from heterformer.search.options import with_neighbor_flags
 from heterformer.training.options import with_config
@@ -41,6 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         )
     except ReportedElsewhereError:
         _end_after_another()
+    except OptionError as error:
+        _fail(in_flags(error, COMMANDS.get(next(iter(arguments), ""))))
     except InputError as error:
         _fail(as_typed(str(error), arguments))
     except OSError as error:

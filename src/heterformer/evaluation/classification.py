@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from heterformer.errors import InputError
+from heterformer.evaluation.options import ClassificationOptions
 from heterformer.evaluation.stratified import LEAST_MEMBERS, PARTS, stratified_parts
 from heterformer.metrics import F1, Repeated, f1_scores
 from heterformer.network.labels import Labels, Vectors
@@ -19,39 +20,6 @@ if TYPE_CHECKING:
     from heterformer.evaluation.classifiers import Examples, Predictor
 
 CLASSIFIERS = ("mlp", "logistic_regression", "majority")
-
-
-@dataclass(frozen=True)
-class ClassificationOptions:
-    """The classifier of the paper, and how often it is trained."""
-
-    hidden: int = 200
-    """Width of the MLP's hidden layer."""
-    repeats: int = 5
-    """Divide the nodes 7:1:2 and train so many times; figures are means."""
-    learning_rate: float | None = None
-    """Of the MLP; unless given, the paper's .001 for text-rich and .01 for textless nodes."""
-    batch_size: int = 128
-    """Nodes per step of the MLP."""
-    patience: int = 10
-    """Stop after so many epochs without a lower validation loss."""
-    max_epochs: int = 200
-    """Train the MLP for at most so many epochs."""
-    max_nodes: int | None = None
-    """Classify so many nodes of a type, drawn at random; all of them unless given."""
-    seed: int = 0
-    """Seed of the parts, of the MLP's start and of the nodes that are drawn."""
-
-    def __post_init__(self) -> None:
-        if self.seed < 0:
-            raise InputError(f"--seed is {self.seed}, expected 0 or more.")
-        for name, value in asdict(self).items():
-            if name != "seed" and value is not None and not value > 0:
-                raise InputError(f"--{name.replace('_', '-')} is {value}, expected more than 0.")
-
-    def learning_rate_of(self, textless: bool) -> float:
-        """What was asked for, or else the paper's for this kind of node."""
-        return self.learning_rate or (0.01 if textless else 0.001)
 
 
 @dataclass(frozen=True)

@@ -8,30 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from heterformer.errors import InputError
+from heterformer.evaluation.options import ClusteringOptions
 from heterformer.metrics import Repeated
 from heterformer.network.labels import Labels, Vectors
 from heterformer.progress import progress_bar
-
-
-@dataclass(frozen=True)
-class ClusteringOptions:
-    """How k-means is run, and on which nodes."""
-
-    runs: int = 10
-    """Run k-means so many times from other starts; figures are means."""
-    sample: int | None = None
-    """Cluster so many nodes of a type, drawn at random; the paper takes 20,000 of DBLP's."""
-    top_classes: int | None = None
-    """Only nodes of the so many most frequent classes; the paper takes 10 of DBLP's."""
-    seed: int = 0
-    """Seed of the sample and of the starts."""
-
-    def __post_init__(self) -> None:
-        least = {"runs": 1, "sample": 2, "top_classes": 2, "seed": 0}
-        for name, bound in least.items():
-            value = getattr(self, name)
-            if value is not None and value < bound:
-                raise InputError(f"--{name.replace('_', '-')} is {value}, expected at least {bound}.")
 
 
 @dataclass(frozen=True)

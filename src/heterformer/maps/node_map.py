@@ -13,14 +13,8 @@ from numpy.typing import NDArray
 
 from heterformer.embedding.node_vectors import Vectorized
 from heterformer.errors import InputError
-from heterformer.maps.projection import (
-    MOST_CLASSES,
-    Floats,
-    MapOptions,
-    first_not_finite,
-    place_among,
-    project,
-)
+from heterformer.maps.options import MOST_CLASSES, MapOptions
+from heterformer.maps.projection import Floats, first_not_finite, place_among, project
 from heterformer.network.labels import label_lists
 from heterformer.network.schema import NodeType
 from heterformer.network.store import Network

@@ -2,49 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heterformer.errors import InputError
+from heterformer.maps.options import MapOptions
 
 Floats = NDArray[np.float32]
-MOST_CLASSES = 8  # colours that everybody can tell apart
 FLAT = 3  # so many points lie in a plane as they are
 START = 1e-4  # deviation of the first coordinate at the start, as t-SNE's authors recommend
 APART = 1e-6  # of the start's noise, which draws equal vectors apart
 CLOSEST = 5  # nodes that decide where one of another type stands
 BLOCK = 1024  # of those at once
 NEIGHBORS = 3  # times the perplexity: the neighbours of a point that t-SNE looks at
-
-
-@dataclass(frozen=True)
-class MapOptions:
-    """Which nodes to show, and how to lay them out."""
-
-    types: tuple[str, ...] = ()
-    """Show nodes of these types; unless given, of text-rich types with labels or, without labels, of all."""
-    classes: tuple[str, ...] = ()
-    """Show only nodes with these labels, eight at most; unless given, all, and frequent labels in colour."""
-    max_nodes: int = 5000
-    """Show a random sample of so many nodes, as many of each type as far as there are."""
-    perplexity: float = 30.0
-    """How many neighbours a node should stay close to; less if there are few nodes."""
-    seed: int = 0
-    """Seed of the sample and of the layout."""
-
-    def __post_init__(self) -> None:
-        if len(set(self.classes)) > MOST_CLASSES:
-            found = len(set(self.classes))
-            raise InputError(f"--classes names {found} labels, of which {MOST_CLASSES} can be told apart.")
-        if self.max_nodes < 1:
-            raise InputError(f"--max-nodes is {self.max_nodes}, expected at least 1.")
-        if not 1 <= self.perplexity < np.inf:
-            raise InputError(f"--perplexity is {self.perplexity}, expected at least 1.")
-        if self.seed < 0:
-            raise InputError(f"--seed is {self.seed}, expected 0 or more.")
 
 
 def project(vectors: NDArray[Any], options: MapOptions | None = None) -> Floats:

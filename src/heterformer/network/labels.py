@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from heterformer.arrays import Ints
 from heterformer.errors import InputError
+from heterformer.network.label_options import LabelOptions
 from heterformer.network.left_out import LeftOut, told
 from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
@@ -25,31 +26,6 @@ from heterformer.network.store import Network
 Bools = NDArray[np.bool_]
 Vectors = NDArray[np.floating[Any]]
 MOST_CELLS = 1 << 31  # of a matrix of nodes by classes: 2 GB
-
-
-@dataclass(frozen=True)
-class LabelOptions:
-    """Which labels count as classes, and how textless nodes come by theirs."""
-
-    top_classes: int | None = None
-    """Only the so many most frequent classes; the paper takes 30 of DBLP's."""
-    min_members: int = 10
-    """Leave out classes of fewer nodes: 10 is the fewest that 7:1:2 divides without rounding."""
-    label: Literal["all", "first"] = "all"
-    """All labels of a node, or only the first of its list, if that is the primary one."""
-    textless: Literal["majority", "share"] = "majority"
-    """A textless node has the class that most of its neighbours have, or (share) all that many have."""
-    textless_share: float = 0.5
-    """With 'share': the share of a node's labelled neighbours that must have a class."""
-
-    def __post_init__(self) -> None:
-        if self.top_classes is not None and self.top_classes < 2:
-            raise InputError(f"--top-classes is {self.top_classes}, expected at least 2.")
-        if self.min_members < 1:
-            raise InputError(f"--min-members is {self.min_members}, expected at least 1.")
-        if not 0 < self.textless_share <= 1:
-            found = f"--textless-share is {self.textless_share}"
-            raise InputError(f"{found}, expected a share above 0 and up to 1.")
 
 
 @dataclass(frozen=True)
