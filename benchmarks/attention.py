@@ -12,7 +12,7 @@ import argparse
 
 import numpy as np
 
-from heterformer.explanation.explain import Explainer, TextExplanation
+from heterformer.explanation.core import Explainer, TextExplanation
 from heterformer.network.lookup import Node
 
 

@@ -24,8 +24,8 @@ from trainers import new_trainer, prepare
 
 from heterformer.embedding.embed import embed_to
 from heterformer.embedding.options import EmbedOptions
+from heterformer.plan.core import make_plan
 from heterformer.plan.options import PlanOptions
-from heterformer.plan.plan import make_plan
 
 CASES: dict[str, dict[str, Any]] = {
     "batch 30": {"batch_size": 30},

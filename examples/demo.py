@@ -21,9 +21,9 @@ from heterformer.datasets.synthetic_ceiling import planted_ceiling
 from heterformer.datasets.synthetic_words import AMBIGUOUS
 from heterformer.evaluation.open_run import OpenRun
 from heterformer.evaluation.options import EvaluateOptions
-from heterformer.evaluation.report import PAGE, sheets
-from heterformer.evaluation.run_report import report_on_run
-from heterformer.explanation.explain import explain_runs
+from heterformer.evaluation.page import PAGE, sheets
+from heterformer.evaluation.report import report_on_run
+from heterformer.explanation.core import explain_runs
 from heterformer.explanation.options import ExplainOptions
 from heterformer.explanation.table import explanation_tables
 from heterformer.models.inference import center_vectors

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -94,3 +95,22 @@ def test_a_core_imports_neither_tables_nor_figures() -> None:
 def shows(module: str) -> bool:
     last = module.rsplit(".", 1)[1]
     return room(module) in FEATURES and any(last == word or last.endswith(f"_{word}") for word in SHOWING)
+
+
+PUBLIC = {
+    "evaluation": ("evaluate", "evaluate_vectors", "Evaluation"),
+    "explanation": ("explain", "Explanation"),
+    "comparison": ("compare", "Comparison"),
+    "search": ("Searcher", "Answer"),
+}
+
+
+@pytest.mark.parametrize("feature", PUBLIC)
+def test_a_feature_offers_its_entry(feature: str) -> None:
+    package = import_module(f"heterformer.{feature}")
+    assert set(package.__all__) == set(PUBLIC[feature])
+    for name in PUBLIC[feature]:
+        assert getattr(package, name).__doc__ or name == "Explanation"  # which is a union
+        assert f"heterformer.{feature}.{name}" not in MODULES  # a module would take the name's place
+    with pytest.raises(AttributeError, match="no attribute 'other'"):
+        package.other  # noqa: B018

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from heterformer.comparison.compare import compare
-from heterformer.comparison.compared_run import COST, RANKS, RESULT, Cost, Job, Result
-from heterformer.comparison.comparison import Comparison
+from heterformer.comparison.core import compare
+from heterformer.comparison.job import COST, RANKS, RESULT, Cost, Job, Result
+from heterformer.comparison.results import Comparison
 from heterformer.network.store import Network
 from heterformer.training.run import CARD, Run
 from tests.learning import tiny_network, tiny_options, tiny_reader

@@ -12,7 +12,7 @@ import pytest
 
 from heterformer.comparison import child_process
 from heterformer.comparison.child_process import run_in_child
-from heterformer.comparison.compared_run import Job, Result
+from heterformer.comparison.job import Job, Result
 from heterformer.comparison.variants import VARIANTS
 from tests.learning import tiny_network, tiny_options, tiny_reader
 

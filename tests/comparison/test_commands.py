@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from heterformer.cli.main import main
-from heterformer.comparison import compare as compare_module
+from heterformer.comparison import core as compare_module
 from tests.comparison.comparing import pretended, pretended_comparison
 from tests.learning import tiny_network, tiny_reader
 

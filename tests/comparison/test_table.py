@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from heterformer.comparison.compare import finished_comparison
-from heterformer.comparison.compared_run import METRICS
-from heterformer.comparison.comparison import Comparison
+from heterformer.comparison.core import finished_comparison
+from heterformer.comparison.job import METRICS
+from heterformer.comparison.results import Comparison
 from heterformer.comparison.table import as_json, as_markdown, as_table, write_comparison
 from tests.comparison.comparing import pretended_comparison, save_result
 
@@ -126,7 +126,7 @@ def test_what_failed_is_in_the_table_with_its_reason(comparison: Comparison) -> 
 
 
 def test_what_is_not_finished_is_said(tmp_path: Path) -> None:
-    from heterformer.comparison.compare import compare
+    from heterformer.comparison.core import compare
     from tests.learning import tiny_network, tiny_options, tiny_reader
 
     options = tiny_options(tiny_reader(), max_steps=300)

@@ -6,7 +6,7 @@ import pytest
 
 from heterformer.evaluation.classification import CLASSIFIERS, ClassificationResult, Scores
 from heterformer.evaluation.clustering import ClusteringResult
-from heterformer.evaluation.evaluate import Classified, Clustered
+from heterformer.evaluation.core import Classified, Clustered
 from heterformer.evaluation.label_tables import classification_table, clustering_table
 from heterformer.metrics import Repeated
 

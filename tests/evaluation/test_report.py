@@ -12,7 +12,7 @@ import pytest
 
 from heterformer.cli.main import main
 from heterformer.embedding.embed import embed_run
-from heterformer.evaluation import run_report as evaluating
+from heterformer.evaluation import report as evaluating
 from heterformer.tables import four_digits
 from tests.failing import Failed
 from tests.learning import tiny_network

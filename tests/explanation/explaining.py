@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from heterformer.explanation.explain import (
+from heterformer.explanation.core import (
     Close,
     Layer,
     Sampled,

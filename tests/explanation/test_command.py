@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from heterformer.cli.main import main
-from heterformer.explanation.explain import explain
+from heterformer.explanation.core import explain
 from heterformer.network.store import Network
 from tests.explanation.explaining import other_run, untrained
 from tests.learning import tiny_network

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from heterformer.explanation import figure as attention_figure
-from heterformer.explanation.explain import TextExplanation
+from heterformer.explanation.core import TextExplanation
 from heterformer.explanation.figure import attention_matrix, draw_attention, figure_path, titles
 from heterformer.figures import canvas
 from heterformer.search.searcher import Named

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from heterformer.explanation.explain import Explanation
+from heterformer.explanation.core import Explanation
 from heterformer.explanation.table import as_json, bar, explanation_tables
 from heterformer.search.searcher import Named
 from tests.explanation.explaining import (

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from heterformer.maps.node_map import OTHER, UNLABELLED, Group, NodeMap, Point
+from heterformer.maps.core import OTHER, UNLABELLED, Group, NodeMap, Point
 
 
 def random_map(

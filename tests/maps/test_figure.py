@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from heterformer.maps.core import NodeMap
 from heterformer.maps.figure import draw_map_figure
-from heterformer.maps.node_map import NodeMap
 from heterformer.maps.style import CLASSES, OTHER, colors_of_groups
 from tests.maps.maps import GREY, classes, random_map, types
 from tests.pictures import check_picture, size_of

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from heterformer.maps.node_map import NodeMap
+from heterformer.maps.core import NodeMap
 from heterformer.maps.page import map_page, write_map_page
 from heterformer.maps.style import CLASSES, OTHER, UNLABELLED
 from tests.maps.maps import GREY, classes, random_map, types

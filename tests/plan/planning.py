@@ -6,8 +6,8 @@ from typing import Any
 
 from heterformer.embedding.options import EmbedOptions
 from heterformer.network.store import Network
+from heterformer.plan.core import Plan, make_plan
 from heterformer.plan.options import PlanOptions
-from heterformer.plan.plan import Plan, make_plan
 from heterformer.training.options import TrainingOptions
 from tests.learning import tiny_network, tiny_options, tiny_reader
 

@@ -50,7 +50,7 @@ def test_speeds_that_are_given_are_not_measured(monkeypatch: pytest.MonkeyPatch)
     def never(*_: Any) -> Any:
         raise AssertionError("measured")
 
-    monkeypatch.setattr("heterformer.plan.plan.measured_throughput", never)
+    monkeypatch.setattr("heterformer.plan.core.measured_throughput", never)
     plan = planned(measure=True, pairs_per_second=3.0, nodes_per_second=4.0)
     assert (plan.speed.pairs, plan.speed.nodes) == (3.0, 4.0)
     with pytest.raises(AssertionError, match="measured"):

@@ -45,6 +45,19 @@ def around(node: Node, node_type: NodeType) -> set[str]:
     return found
 
 
+def test_a_search_is_one_call() -> None:
+    author = tiny_network().ids("author")[3]
+    near, types = [f"author={author}"], ["venue", "paper"]
+    answer = searcher().search("kernel methods", neighbors=near, types=types, top=4)
+    assert [ranking.node_type for ranking in answer.rankings] == types
+    assert [neighbor.id for neighbor in answer.neighbors] == [author]
+    query = searcher().text("kernel methods", [Node("author", 3)])
+    assert answer.rankings == tuple(searcher().rank(query, t, 4) for t in types)
+    like = searcher().search(like=author, like_type="author")
+    assert like.like is not None
+    assert like.rankings == (searcher().rank(searcher().like(Node("author", 3)), "paper"),)
+
+
 @pytest.mark.parametrize("node_type", TYPES)
 def test_a_text_ranks_nodes_of_any_type(node_type: NodeType) -> None:
     query = searcher().text("kernel methods for graphs")

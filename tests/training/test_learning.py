@@ -23,7 +23,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from heterformer.batches.batcher import Batcher
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.datasets.synthetic_ceiling import planted_ceiling
-from heterformer.evaluation.evaluate import evaluate_run
+from heterformer.evaluation.core import evaluate_run
 from heterformer.evaluation.open_run import OpenRun, link_prediction_of, open_run
 from heterformer.evaluation.options import ClassificationOptions, EvaluateOptions
 from heterformer.network.build import build_network

@@ -204,8 +204,8 @@ def evaluate(
     """
     _quiet_transformers()
     from heterformer.distributed import ProcessGroup, leave
-    from heterformer.evaluation.report import PAGE, as_json, sheets
-    from heterformer.evaluation.run_report import report_on_run, report_on_vectors
+    from heterformer.evaluation.page import PAGE, as_json, sheets
+    from heterformer.evaluation.report import report_on_run, report_on_vectors
 
     if vectors is None:
         if out is not None:
@@ -305,7 +305,7 @@ def explain(run: RunFolder, node: NodeId, options: Annotated[ExplainOptions, arg
         options: What to explain, against what, and how it is shown.
     """
     _quiet_transformers()
-    from heterformer.explanation.explain import TextExplanation, explain_runs
+    from heterformer.explanation.core import TextExplanation, explain_runs
     from heterformer.explanation.figure import draw_attention, figure_path
     from heterformer.explanation.table import as_json, explanation_tables
 
@@ -355,8 +355,8 @@ def compare(
         preset: 'paper' is the paper's hyper-parameter table; flags and --config override it.
     """
     _quiet_transformers()
-    from heterformer.comparison.compare import compare as compare_models
-    from heterformer.comparison.compare import finished_comparison
+    from heterformer.comparison.core import compare as compare_models
+    from heterformer.comparison.core import finished_comparison
     from heterformer.comparison.figures import draw_comparison
     from heterformer.comparison.table import as_table, write_comparison
 
@@ -384,7 +384,7 @@ def plot(path: Annotated[Path, Positional, arg(metavar="PATH")]) -> None:
     Args:
         path: A folder that 'heterformer compare' or 'heterformer train' wrote.
     """
-    from heterformer.comparison.compare import finished_comparison, is_comparison
+    from heterformer.comparison.core import finished_comparison, is_comparison
     from heterformer.comparison.figures import draw_comparison
     from heterformer.training.figure import draw_run
     from heterformer.training.run import Run
@@ -447,7 +447,7 @@ def plan(
         preset: 'paper' is the paper's hyper-parameter table; flags and --config override it.
     """
     _quiet_transformers()
-    from heterformer.plan.plan import make_plan
+    from heterformer.plan.core import make_plan
     from heterformer.plan.table import as_json, plan_tables
 
     found = make_plan(Network.open(network), training, embed, options)

@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 import heterformer
-from heterformer.comparison.compared_run import Job
+from heterformer.comparison.job import Job
 
-COMMAND = (sys.executable, "-m", "heterformer.comparison.compared_run")
+COMMAND = (sys.executable, "-m", "heterformer.comparison.job")
 
 
 def run_in_child(job: Job) -> None:

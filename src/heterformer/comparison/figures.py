@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from heterformer.comparison.comparison import Comparison, Row
 from heterformer.comparison.curves import Curve, draw_curves, validation_curve
+from heterformer.comparison.results import Comparison, Row
 from heterformer.figures import COLORS, GREY, HIGHLIGHT, colors_of, figure
 from heterformer.training.run import Run
 

@@ -14,8 +14,8 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from heterformer.comparison.compared_run import METRICS
-from heterformer.comparison.comparison import OWN_GROUPS, Comparison, Lead, Row
+from heterformer.comparison.job import METRICS
+from heterformer.comparison.results import OWN_GROUPS, Comparison, Lead, Row
 from heterformer.files import write_text
 
 HEADINGS = {

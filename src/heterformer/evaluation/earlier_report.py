@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from heterformer.evaluation.classification import ClassificationResult, Scores
 from heterformer.evaluation.clustering import ClusteringResult
-from heterformer.evaluation.evaluate import Classified, Clustered, Evaluation
+from heterformer.evaluation.core import Classified, Clustered, Evaluation
 from heterformer.evaluation.link_prediction import FullRanking, LinkPrediction
 from heterformer.evaluation.options import TASKS, EvaluateOptions, Task
 from heterformer.metrics import Repeated

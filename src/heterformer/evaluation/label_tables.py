@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from heterformer.evaluation.classification import CLASSIFIERS
-from heterformer.evaluation.evaluate import Classified, Clustered
+from heterformer.evaluation.core import Classified, Clustered
 from heterformer.metrics import Repeated
 from heterformer.tables import Sheet, four_digits
 

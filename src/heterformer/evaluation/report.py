@@ -1,155 +1,70 @@
-"""An evaluation as one page that can be handed to a colleague, as JSON, and on screen."""
+"""``heterformer evaluate``: do all tasks, then leave a page, its figures and its values behind."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-import shlex
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-
-from heterformer.embedding.node_vectors import Vectorized
-from heterformer.evaluation.earlier_report import EarlierReport
-from heterformer.evaluation.evaluate import Evaluation
-from heterformer.evaluation.label_tables import classification_table, clustering_table
-from heterformer.evaluation.link_prediction_table import as_json as links_as_json
-from heterformer.evaluation.link_prediction_table import relations_table
-from heterformer.evaluation.open_run import OpenRun
+from heterformer.distributed import ProcessGroup
+from heterformer.embedding.node_vectors import Vectorized, given_vectors
+from heterformer.errors import InputError
+from heterformer.evaluation.core import Evaluation, evaluate_run, evaluate_vectors
+from heterformer.evaluation.notes import Notes
+from heterformer.evaluation.open_run import open_run
 from heterformer.evaluation.options import EvaluateOptions, as_flags
-from heterformer.files import write_text
-from heterformer.models.registry import DISPLAY_NAMES
+from heterformer.evaluation.page import Reported, about_run, about_vectors, write_report
+from heterformer.maps.core import Selection
+from heterformer.maps.draw import draw_map
 from heterformer.network.store import Network
-from heterformer.tables import Sheet
-from heterformer.training.options import as_flags as training_flags
-
-Reported = tuple[Evaluation, dict[str, Any]]
-PAGE, VALUES = "report.md", "report.json"
-FIGURES = {"map.png": "Map", "training.png": "Training"}  # file to heading, in the page's order
+from heterformer.training.figure import draw_run
+from heterformer.typed_flags import as_typed
 
 
-def sheets(found: Evaluation) -> list[Sheet]:
-    """What the terminal shows."""
-    on, tables = f"on {found.network.name}", []
-    if found.link_prediction:
-        tables.append(relations_table(found.link_prediction, found.seen, f"link prediction {on}"))
-    if found.classification:
-        tables.append(classification_table(found.classification, f"node classification {on}"))
-    if found.clustering:
-        tables.append(clustering_table(found.clustering, f"node clustering {on}"))
-    return tables
+def report_on_run(path: Path, options: EvaluateOptions, processes: ProcessGroup | None = None) -> Reported:
+    """Evaluate a run; the page is RUN/report.md, which of several processes the first one writes."""
+    processes = processes or ProcessGroup()
+    with processes.main_process_first():
+        if options.split is not None:
+            raise InputError("--split goes with --vectors; a run is asked for the pairs of its own split.")
+        opened = open_run(path, options.device)
+        _check_map(opened.network, options)
+    if processes.world_size > 1:
+        opened.model.to(processes.device)
+    found, vectors = evaluate_run(opened, options, processes)
+    if not processes.is_main:
+        return found, {}
+    figures = draw_run(opened.run, path / "figures") + _map(found, vectors, path, options)
+    return write_report(found, about_run(opened), [str(path)], path, figures, options)
 
 
-def as_json(found: Evaluation, about: Mapping[str, Any]) -> dict[str, Any]:
-    """Every figure, each repeat's included."""
-    return {
-        **about,
-        "network": found.network.name,
-        "link_prediction": links_as_json(found.link_prediction),
-        "seen_in_training": list(found.seen),
-        "classification": [asdict(one) for one in found.classification],
-        "clustering": [asdict(one) for one in found.clustering],
-        "notes": found.notes,
-    }
+def report_on_vectors(file: Path, folder: Path, out: Path, options: EvaluateOptions) -> Reported:
+    """Evaluate vectors from elsewhere; the page is OUT/report.md."""
+    network = Network.open(folder)
+    vectors = given_vectors(file, network)
+    if out.exists() and not out.is_dir():
+        raise InputError(f"{out}: is a file, expected a folder for the report.")
+    _check_map(network, options)
+    found = evaluate_vectors(network, vectors, options)
+    out.mkdir(parents=True, exist_ok=True)
+    figures, about = _map(found, vectors, out, options), about_vectors(file, network, vectors)
+    of = [str(folder), "--vectors", str(file), "--out", str(out)]
+    return write_report(found, about, of, out, figures, options)
 
 
-def about_run(opened: OpenRun) -> dict[str, Any]:
-    """What the page says of a run before any figure."""
-    options, (position, early) = opened.run.options(), opened.run.progress()
-    folders = [str(opened.network.path), str(opened.run.path)]
-    command = ["heterformer", "train", *folders, *training_flags(options)]
-    return {
-        "title": f"{DISPLAY_NAMES[options.model.model]} on {opened.network.name}",
-        "backbone": options.model.backbone,
-        "steps": position.step,
-        "best_step": early.best_step,
-        "seed": options.seed,
-        "command": shlex.join(command),
-    }
+def _check_map(network: Network, options: EvaluateOptions) -> None:
+    """A mistake shows before the tasks are done."""
+    if options.wants("map"):
+        Selection.of(network, network.schema.node_types, options.map)
 
 
-def about_vectors(path: Path, network: Network, vectors: Vectorized) -> dict[str, Any]:
-    """The same of vectors from elsewhere, with a digest of them."""
-    digest = hashlib.blake2b(network.fingerprint.encode(), digest_size=16)
-    for node_type, one in vectors.items():
-        digest.update(node_type.encode())
-        digest.update(np.ascontiguousarray(one.rows).data)
-        digest.update(np.ascontiguousarray(one.matrix).data)
-    return {
-        "title": f"{path.name} on {network.name}",
-        "vectors": str(path),
-        "digest": digest.hexdigest(),
-    }
-
-
-def how_evaluated(of: Sequence[str], options: EvaluateOptions) -> dict[str, Any]:
-    """The command that gives the same figures, and all options, those that are as usual included."""
-    return {
-        "command": shlex.join(["heterformer", "evaluate", *of, *as_flags(options)]),
-        "all_flags": shlex.join(as_flags(options, every=True)),
-        "options": asdict(replace(options, json=False)),
-    }
-
-
-def write_report(
-    found: Evaluation,
-    about: Mapping[str, Any],
-    of: Sequence[str],
-    out: Path,
-    drawn: Sequence[Path],
-    options: EvaluateOptions,
-) -> Reported:
-    """``report.md`` and ``report.json`` in the folder ``out``; what is there of other tasks may stay.
-
-    ``of`` are the words of the command that say what was evaluated.
-    """
-    figures = list(drawn)
-    if earlier := EarlierReport.open(out / VALUES):
-        found, options = earlier.joined(found, about, options)
-        figures += [path for path in earlier.figures(options) if path not in figures]
-    names = [path.relative_to(out).as_posix() for path in figures]
-    about = {**about, "evaluation": how_evaluated(of, options), "figures": names}
-    write_text(out / VALUES, json.dumps(as_json(found, about), indent=1, ensure_ascii=False))
-    write_text(out / PAGE, as_markdown(found, about))
-    return found, about
-
-
-def as_markdown(found: Evaluation, about: Mapping[str, Any]) -> str:
-    """The page."""
-    schema = found.network.schema
-    counts = ", ".join(
-        f"{schema.counts[t]:,} {t} nodes{' with text' if t in schema.text_rich else ''}"
-        for t in schema.node_types
-    )
-    parts = [f"# {about['title']}", f"The network: {counts}; predicted relation: {schema.predict}."]
-    if "command" in about:
-        trained = (
-            f"Backbone {about['backbone']}, {about['steps']:,} steps, the best after {about['best_step']:,}"
-        )
-        parts += [f"{trained}, seed {about['seed']}:", f"```\n{about['command']}\n```"]
-    else:
-        warning = "Nobody knows which pairs were seen when they were made: link prediction may flatter them"
-        parts.append(f"Vectors from `{about['vectors']}`. {warning}.")
-    for sheet in sheets(found):
-        heading = sheet.title.removesuffix(f" on {found.network.name}").capitalize()
-        parts += [f"## {heading}", sheet.markdown() + "."]
-    drawn = {Path(name).name: name for name in about["figures"]}
-    for name, heading in FIGURES.items():
-        if name in drawn:
-            parts += [f"## {heading}", f"![{heading}]({drawn[name]})"]
-        if name == "map.png" and "map.html" in drawn:
-            parts.append(f"[The same to explore, with names and search]({drawn['map.html']}).")
-    how = about["evaluation"]
-    parts += ["## How it was evaluated", f"```\n{how['command']}\n```"]
-    parts.append(f"With every option, seeds included:\n\n```\n{_wrapped(how['all_flags'])}\n```")
-    if found.notes:
-        parts += ["## Notes", "\n".join(f"- {note}" for note in found.notes)]
-    return "\n\n".join(parts) + "\n"
-
-
-def _wrapped(flags: str) -> str:
-    """A flag a line."""
-    return flags.replace(" --", "\n--")
+def _map(found: Evaluation, vectors: Vectorized, out: Path, options: EvaluateOptions) -> list[Path]:
+    """The map of the nodes that have vectors."""
+    if not options.wants("map"):
+        return []
+    notes, drawn = Notes(found.notes), list[Path]()
+    with notes.trying("No map", "map"):
+        try:
+            drawn = draw_map(found.network, vectors, out / "figures", options.map)
+        except InputError as error:  # whose flags are those of 'heterformer map'
+            raise InputError(as_typed(str(error), as_flags(options))) from None
+    notes.insist("map", options.tasks, drawn)
+    return drawn

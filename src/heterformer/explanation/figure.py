@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heterformer.explanation.explain import Sampled, TextExplanation, VirtualToken
+from heterformer.explanation.core import Sampled, TextExplanation, VirtualToken
 from heterformer.figures import COLORS, COLUMN, HIGHLIGHT, canvas, cut_to
 
 VIRTUAL = {"text_rich": "[tk_tr]", "textless": "[tk_tl]"}  # the paper's names

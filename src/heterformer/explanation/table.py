@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from heterformer.explanation.explain import (
+from heterformer.explanation.core import (
     Explanation,
     Neighbor,
     TextExplanation,

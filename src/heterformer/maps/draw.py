@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from heterformer.embedding.node_vectors import NodeVectors, Vectorized, given_vectors
+from heterformer.maps.core import Selection, map_of
 from heterformer.maps.figure import draw_map_figure
-from heterformer.maps.node_map import Selection, map_of
 from heterformer.maps.options import MapOptions
 from heterformer.maps.page import write_map_page
 from heterformer.network.store import Network

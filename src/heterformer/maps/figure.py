@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from heterformer.figures import COLUMN, figure
-from heterformer.maps.node_map import NodeMap
+from heterformer.maps.core import NodeMap
 from heterformer.maps.style import MARKERS, Key, colors_of_groups, legend_of, markers_of, shortened
 
 HEIGHT = 2.75  # inches, of the map itself

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heterformer.files import write_text
-from heterformer.maps.node_map import NodeMap
+from heterformer.maps.core import NodeMap
 from heterformer.maps.style import colors_of_groups, legend_of, markers_of, shortened
 
 TEMPLATE = "page.html"

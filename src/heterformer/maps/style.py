@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from heterformer.figures import COLORS, HIGHLIGHT
-from heterformer.maps.node_map import Group, NodeMap
+from heterformer.maps.core import Group, NodeMap
 from heterformer.network.schema import NodeType
 
 MARKERS = ("circle", "square", "diamond", "triangle", "wedge", "plus", "cross")  # of types; then again

@@ -20,7 +20,7 @@ from heterformer.models.inference import TOKENS
 from heterformer.models.plm.minilm import backbone_path
 from heterformer.models.registry import MODELS
 from heterformer.network.schema import Schema
-from heterformer.plan.planned_network import PlannedNetwork
+from heterformer.plan.network import PlannedNetwork
 from heterformer.states.row_file import PART
 from heterformer.training.options import NESTED, ModelOptions, TrainingOptions
 

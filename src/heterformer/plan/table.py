@@ -9,8 +9,8 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from heterformer.plan.core import Plan, Together
 from heterformer.plan.memory import Memory
-from heterformer.plan.plan import Plan, Together
 from heterformer.tables import Sheet
 
 UNKNOWN = "?"

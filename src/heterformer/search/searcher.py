@@ -90,9 +90,21 @@ class Answer:
 
 
 class Searcher:
-    """A run opened for searching its network, or another one of the same types.
+    """Search the nodes of a run's network, or of another network of the same types.
 
-    The model is read only if a text is to be encoded, and then without the tables of textless nodes.
+    The vectors of all nodes are computed on the first search and kept in ``RUN/search``. The model is read
+    only to encode a query text, and then without the tables of textless nodes.
+
+    Args:
+        path: A folder that ``train`` wrote.
+        vectors: Search in these vectors, which ``embed`` wrote, instead of those that the run keeps.
+        network: Search another network of the same types, with nodes that training did not see.
+        device: Where to compute: "auto" takes a GPU if there is one; or "cpu".
+
+    Example:
+        >>> searcher = Searcher("runs/papers")
+        >>> answer = searcher.search("personalised news", neighbors=["author=Jane Doe"], top=5)
+        >>> [hit.name for hit in answer.rankings[0].hits]
     """
 
     def __init__(
@@ -123,6 +135,57 @@ class Searcher:
     def encoder(self) -> QueryEncoder:
         """The model, for texts."""
         return QueryEncoder(self.run, self.network, lambda t: self.store.h0(t), self.device)
+
+    def search(
+        self,
+        text: str = "",
+        *,
+        neighbors: Sequence[str] = (),
+        like: str = "",
+        like_type: str = "",
+        types: Sequence[NodeType] = (),
+        top: int = 10,
+        exclude_known: bool = False,
+        index: IndexChoice = "auto",
+    ) -> Answer:
+        """Rank nodes by a query text or by another node.
+
+        Args:
+            text: The query text.
+            neighbors: Neighbours of the query by id or name, each as ``"TYPE=NAME"``.
+            like: Instead of a text, the id or name of a node to search with.
+            like_type: The type of that node, if nodes of several types have its id or name.
+            types: Rank nodes of these types; unless given, what a query text may link to or, with ``like``,
+                nodes with text.
+            top: How many nodes of each type to return.
+            exclude_known: Leave out nodes that are neighbours of the query already.
+            index: Exact search, an approximate index, or ("auto") an index for types of a million nodes.
+        """
+        _check_question(text, neighbors, like, like_type)
+        chosen = tuple(node_type_named(self.schema, t, "--type") for t in types)
+        node = self._like(like, like_type) if like else None
+        near = tuple(self._neighbor(words) for words in neighbors)
+        query = self.text(text, near) if node is None else self.like(node)
+        rankings = tuple(
+            self.rank(query, t, top, exclude_known=exclude_known, index=index)
+            for t in dict.fromkeys(chosen or self.default_types(query))
+        )
+        return Answer(
+            text=text,
+            neighbors=tuple(Named.of(self.network, n) for n in near),
+            like=None if node is None else Named.of(self.network, node),
+            rankings=rankings,
+        )
+
+    def _like(self, name: str, node_type: str) -> Node:
+        types = (node_type_named(self.schema, node_type, "--like-type"),) if node_type else ()
+        return find_node(self.network, name, types or self.schema.node_types)
+
+    def _neighbor(self, words: str) -> Node:
+        node_type, equals, name = words.partition("=")
+        if not equals:
+            raise InputError(f"--with is {words!r}, expected TYPE=NAME, such as --with author='Jane Doe'.")
+        return find_node(self.network, name, [node_type_named(self.schema, node_type)])
 
     def text(self, text: str, neighbors: Sequence[Node] = ()) -> Query:
         """A text that is no node of the network, alone or with neighbours, as the model sees it."""
@@ -237,49 +300,26 @@ def _neighbors(network: Network, node: Node, node_type: NodeType) -> Rows:
 
 def search_run(path: Path | str, text: str, options: SearchOptions) -> Answer:
     """What ``heterformer search`` does."""
-    _check_question(text, options)
-    searcher = Searcher(path, options.vectors, options.network, options.device)
-    network = searcher.network
-    types = tuple(node_type_named(network.schema, t, "--type") for t in options.types)
-    node = _like(network, options) if options.like else None
-    given = tuple(_given(network, words) for words in options.neighbors)
-    query = searcher.text(text, given) if node is None else searcher.like(node)
-    rankings = tuple(
-        searcher.rank(query, t, options.top, exclude_known=options.exclude_known, index=options.index)
-        for t in dict.fromkeys(types or searcher.default_types(query))
-    )
-    return Answer(
-        text=text,
-        neighbors=tuple(Named.of(network, n) for n in given),
-        like=None if node is None else Named.of(network, node),
-        rankings=rankings,
+    _check_question(text, options.neighbors, options.like, options.like_type)  # before the run is opened
+    return Searcher(path, options.vectors, options.network, options.device).search(
+        text,
+        neighbors=options.neighbors,
+        like=options.like,
+        like_type=options.like_type,
+        types=options.types,
+        top=options.top,
+        exclude_known=options.exclude_known,
+        index=options.index,
     )
 
 
-def _check_question(text: str, options: SearchOptions) -> None:
-    if options.like and (text.strip() or options.neighbors):
+def _check_question(text: str, neighbors: Sequence[str], like: str, like_type: str) -> None:
+    if like and (text.strip() or neighbors):
         raise InputError("--like asks with a node; give no query text and no neighbours with it.")
-    if options.like_type and not options.like:
+    if like_type and not like:
         raise InputError("--like-type says what type the --like node has; give --like as well.")
-    if not options.like and not text.strip() and not options.neighbors:
+    if not like and not text.strip() and not neighbors:
         raise InputError("there is nothing to search for: give a query text, --like, or neighbours.")
-
-
-def _like(network: Network, options: SearchOptions) -> Node:
-    schema = network.schema
-    types = (
-        (node_type_named(schema, options.like_type, "--like-type"),)
-        if options.like_type
-        else schema.node_types
-    )
-    return find_node(network, options.like, types)
-
-
-def _given(network: Network, words: str) -> Node:
-    name, equals, value = words.partition("=")
-    if not equals:
-        raise InputError(f"--with is {words!r}, expected TYPE=NAME, such as --with author='Jane Doe'.")
-    return find_node(network, value, [node_type_named(network.schema, name)])
 
 
 def node_type_named(schema: Schema, name: str, flag: str = "") -> NodeType:

@@ -8,7 +8,7 @@ import pytest
 
 from heterformer.embedding.node_vectors import NodeVectors
 from heterformer.errors import InputError
-from heterformer.maps.node_map import OTHER, UNLABELLED, Group, NodeMap, Selection, map_of
+from heterformer.maps.core import OTHER, UNLABELLED, Group, NodeMap, Selection, map_of
 from heterformer.maps.options import MapOptions
 from heterformer.network.store import Network
 from tests.maps.mapping import FIELDS, PER_FIELD, labelled_network, of_all, planted_vectors, share_of_own

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -16,6 +17,7 @@ from heterformer.batches.batcher import Batcher
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.distributed import ProcessGroup
 from heterformer.embedding.node_vectors import NodeVectors, Vectorized, looked_up
+from heterformer.errors import InputError
 from heterformer.evaluation.classification import ClassificationResult, classify
 from heterformer.evaluation.clustering import ClusteringResult, cluster
 from heterformer.evaluation.link_prediction import (
@@ -26,7 +28,7 @@ from heterformer.evaluation.link_prediction import (
     ranks_of,
 )
 from heterformer.evaluation.notes import Notes
-from heterformer.evaluation.open_run import OpenRun
+from heterformer.evaluation.open_run import OpenRun, open_run
 from heterformer.evaluation.options import EvaluateOptions, Task
 from heterformer.network.labels import Labels, labelled_types, labels_of_type
 from heterformer.network.schema import NodeType, Relation
@@ -72,12 +74,37 @@ class Evaluation:
     notes: list[str] = field(default_factory=list)
 
 
-def evaluate_run(
-    opened: OpenRun, options: EvaluateOptions, processes: ProcessGroup | None = None
-) -> tuple[Evaluation, Vectorized]:
-    """All tasks but the map, with a run's model; and the vectors, for the map.
+def evaluate(run: Path | str, options: EvaluateOptions | None = None, **changes: Any) -> Evaluation:
+    """Evaluate a run: link prediction and, if the network has labels, classification and clustering.
 
-    Several processes share the ranking, which takes the time; the rest is the first one's.
+    Nothing is written but the vectors that the run keeps for searching; ``heterformer evaluate`` also writes
+    a report. For vectors that no run has made there is ``evaluate_vectors``.
+
+    Args:
+        run: A folder that ``train`` wrote.
+        options: Which tasks, on which labels, and how; the map is not drawn.
+        changes: Fields of ``EvaluateOptions`` that differ from ``options``.
+
+    Example:
+        >>> evaluation = evaluate("runs/papers", tasks=("link_prediction",), parts=("test",))
+        >>> evaluation.link_prediction[0].in_batch.mrr
+    """
+    options = replace(options or EvaluateOptions(), **changes)
+    if options.split is not None:
+        raise InputError("split is for vectors from elsewhere; a run is evaluated on its own split.")
+    return evaluate_run(open_run(run, options.device), options, for_map=False)[0]
+
+
+def evaluate_run(
+    opened: OpenRun,
+    options: EvaluateOptions,
+    processes: ProcessGroup | None = None,
+    *,
+    for_map: bool = True,
+) -> tuple[Evaluation, Vectorized]:
+    """All tasks but the map, with a run's model; and the vectors, which the map is drawn from.
+
+    Several processes share the ranking, which takes the time; the main process does the rest.
     """
     processes = processes or ProcessGroup()
     found, notes = Evaluation(opened.network), Notes()
@@ -88,7 +115,7 @@ def evaluate_run(
     if not processes.is_main:
         return found, {}
     vectors: Vectorized = {}
-    if any(options.wants(task) for task in (*ON_LABELS, "map")):
+    if labels or (for_map and options.wants("map")):
         device, precision = options.device, options.precision
         store = SearchStore.open(opened.run, opened.network, device=device, precision=precision)
         vectors = {t: NodeVectors.of_all(store.matrix(t)) for t in store.types}

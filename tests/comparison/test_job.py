@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from heterformer.comparison.compared_run import (
+from heterformer.comparison.job import (
     COST,
     METRICS,
     RESULT,

@@ -17,9 +17,9 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 from heterformer.batches.batch import Batch
 from heterformer.embedding.embed import embed
 from heterformer.errors import InputError
-from heterformer.explanation import explain as module
+from heterformer.explanation import core as module
 from heterformer.explanation.attention_map import AttentionMap, attention_map
-from heterformer.explanation.explain import (
+from heterformer.explanation.core import (
     Explainer,
     TextExplanation,
     TextlessExplanation,
@@ -251,7 +251,7 @@ def test_words_are_readable_whatever_the_tokenizer() -> None:
 def test_by_id_or_by_name() -> None:
     (own,), (name,) = tiny_network().ids("author", [3]), tiny_network().names("author", [3])
     assert explain(tiny_run(), own).node.id == own
-    assert explain(Explainer(tiny_run()), name, ExplainOptions(node_type="author")).node.id == own
+    assert explain(Explainer(tiny_run()), name, node_type="author").node.id == own
 
 
 def test_against_another_run_the_same_tokens_ask() -> None:

@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from heterformer.comparison.compared_run import Job, Result, query_ranks
+from heterformer.comparison.job import Job, Result, query_ranks
 from heterformer.comparison.significance import Difference, Floats, paired_bootstrap
 from heterformer.comparison.variants import Variant
 

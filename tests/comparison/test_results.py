@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from heterformer.comparison.comparison import gathered, query_figures
+from heterformer.comparison.results import gathered, query_figures
 from tests.comparison.comparing import pretended_comparison, save_result
 
 SKILL = {"bert": 0.3, "bert_gat": 0.45, "heterformer": 0.6, "no_tl": 0.9}

@@ -16,7 +16,7 @@ from heterformer.errors import InputError
 from heterformer.network.split.draw import make_split
 from heterformer.network.split.options import SplitOptions
 from heterformer.network.store import Network
-from heterformer.plan.plan import Exchange, steps_per_epoch, touched_rows
+from heterformer.plan.core import Exchange, steps_per_epoch, touched_rows
 from heterformer.states.text_states import TextStates
 from heterformer.training.loop import Trainer
 from heterformer.training.options import TrainingOptions, WarmUpOptions

@@ -16,8 +16,8 @@ from heterformer.batches.batch import Batch, Texts
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.embedding.node_vectors import NodeVectors
 from heterformer.errors import InputError
-from heterformer.evaluation import evaluate as evaluation
-from heterformer.evaluation.evaluate import evaluate_run, evaluate_vectors
+from heterformer.evaluation import core as evaluation
+from heterformer.evaluation.core import evaluate, evaluate_run, evaluate_vectors
 from heterformer.evaluation.open_run import OpenRun, link_prediction_of, open_run
 from heterformer.evaluation.options import ClassificationOptions, ClusteringOptions, EvaluateOptions
 from heterformer.network import labels
@@ -73,6 +73,16 @@ def test_a_run_is_evaluated_in_everything(run: OpenRun) -> None:
     assert any(note.startswith("No transductive classification: venue: ") for note in found.notes)
     assert {one.node_type for one in found.clustering} == {"paper"}
     assert set(vectors) == set(TYPES)
+
+
+def test_a_run_is_evaluated_by_its_folder(run: OpenRun) -> None:
+    evaluation = evaluate(run.run.path, QUICK, tasks=("link_prediction",), parts=("test",))
+    first = evaluation.link_prediction[0]
+    assert (first.relation, first.part) == ("cites", "test")
+    assert evaluation.link_prediction[:1] == link_prediction_of(run, ("test",))
+    assert not evaluation.classification
+    with pytest.raises(InputError, match=r"split is for vectors .* its own split"):
+        evaluate(run.run.path, split="some.parquet")
 
 
 def test_unseen_nodes_are_classified_among_themselves(run: OpenRun) -> None:

@@ -1,6 +1,6 @@
 """One run of a comparison: train it, rank the test pairs, note what it cost.
 
-    python -m heterformer.comparison.compared_run < job.json
+    python -m heterformer.comparison.job < job.json
 
 is how a comparison runs it: in a process of its own, whose memory is that run's alone.
 """

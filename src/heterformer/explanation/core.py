@@ -246,11 +246,31 @@ def relation_of(schema: Schema, edge_type: EdgeType) -> tuple[str, Direction]:
     raise ValueError(f"{edge_type} is no edge type of the schema")
 
 
-def explain(run: Explainer | Path | str, name: str, options: ExplainOptions | None = None) -> Explanation:
-    """One run's explanation of the node with this id or name."""
+def explain(
+    run: Explainer | Path | str,
+    node: str,
+    *,
+    node_type: str = "",
+    queries: Literal["auto", "cls", "all"] = "auto",
+) -> Explanation:
+    """Explain one node's vector by the attention and the neighbours behind it.
+
+    Args:
+        run: A folder that ``train`` wrote or, to explain several nodes, an ``Explainer`` of it.
+        node: The node's id or name.
+        node_type: The node's type, if nodes of several types have that id or name.
+        queries: Whose attention to show: that of [CLS] ("cls"), the mean over all tokens ("all"), or that of
+            the tokens which the vector is read from ("auto").
+
+    Returns:
+        ``TextExplanation`` of a node with text, which needs a run of Heterformer, or ``TextlessExplanation``.
+
+    Example:
+        >>> explanation = explain("runs/papers", "P05-3014")
+        >>> [neighbor.name for neighbor in explanation.virtual_tokens[0].neighbors[:3]]
+    """
     explainer = run if isinstance(run, Explainer) else Explainer(run)
-    options = options or ExplainOptions()
-    return explainer.explain(explainer.find(name, options.node_type), options.queries)
+    return explainer.explain(explainer.find(node, node_type), queries)
 
 
 def explain_runs(path: Path | str, name: str, options: ExplainOptions) -> tuple[Explanation, ...]:

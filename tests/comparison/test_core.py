@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from heterformer.comparison.compare import compare, finished_comparison, is_comparison
-from heterformer.comparison.compared_run import Job
-from heterformer.comparison.comparison import Comparison
+from heterformer.comparison.core import compare, finished_comparison, is_comparison
+from heterformer.comparison.job import Job
+from heterformer.comparison.results import Comparison
 from heterformer.errors import InputError
 from heterformer.training.options import TrainingOptions, with_config
 from tests.comparison.comparing import pretended, pretended_comparison
@@ -44,6 +44,13 @@ def test_runs_differ_in_variant_and_seed_and_share_the_rest(tmp_path: Path) -> N
     for job in jobs:
         own = job.options()
         assert (own.seed, own.split, own.max_steps) == (job.seed, options.split, 9)
+
+
+def test_a_network_is_given_by_its_folder_and_options_by_name(tmp_path: Path) -> None:
+    jobs: list[Job] = []
+    options, folder = tiny_options(tiny_reader(), max_steps=9), str(tiny_network().path)
+    compare(folder, str(tmp_path / "out"), ["bert"], [1], options, runner=jobs.append, max_steps=4)
+    assert [(job.network, job.seed, job.options().max_steps) for job in jobs] == [(tiny_network().path, 1, 4)]
 
 
 def test_what_is_finished_is_not_repeated(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from typing import Any
 import yaml
 
 from heterformer.comparison.child_process import run_in_child
-from heterformer.comparison.compared_run import LIMITS, Job
-from heterformer.comparison.comparison import Comparison, gathered
+from heterformer.comparison.job import LIMITS, Job
+from heterformer.comparison.results import Comparison, gathered
 from heterformer.comparison.variants import VARIANTS, check_common, chosen_variants
 from heterformer.errors import InputError
 from heterformer.files import reading, write_text
@@ -28,19 +28,40 @@ Observer = Callable[[Comparison], None]
 
 
 def compare(
-    network: Network,
-    out: Path,
-    models: Iterable[str],
-    seeds: Sequence[int],
-    options: TrainingOptions,
+    network: Network | Path | str,
+    out: Path | str,
+    models: Iterable[str] = ("models",),
+    seeds: Sequence[int] = (0,),
+    options: TrainingOptions | None = None,
     observe: Observer | None = None,
     runner: Runner | None = None,
+    **changes: Any,
 ) -> Comparison:
-    """Train and test what has not been yet, one after the other; ``observe`` is shown each new state.
+    """Train several models alike on one network and rank the same test pairs with each.
 
-    Each has a process of its own unless a ``runner`` is given. A run that fails is noted, others go on. The
-    result has all runs of the folder, also those of earlier calls, which had the same options.
+    Each model and seed is a run in a process of its own, one after the other. Runs that the folder holds
+    already are not repeated. A run that fails does not stop the others.
+
+    Args:
+        network: The network, or its folder.
+        out: The folder of the comparison; runs are in ``out/runs/MODEL/seed-N``.
+        models: Names of models, of ablations or of groups of them: "models", "baselines", "ablations",
+            "dimensions", "all".
+        seeds: Train each model once with each of these seeds.
+        options: The training options that all models share.
+        observe: Called with the comparison so far after each run.
+        runner: Carries a job out; a child process unless given.
+        changes: Fields of ``TrainingOptions`` that differ from ``options``.
+
+    Returns:
+        All runs of the folder, also those of earlier calls, which had the same options.
+
+    Example:
+        >>> comparison = compare("papers.net", "cmp", ["heterformer", "bert"], seeds=[0, 1], max_steps=300)
+        >>> {row.variant.name: row.mean("prec") for row in comparison.rows}
     """
+    network = network if isinstance(network, Network) else Network.open(network)
+    out, options = Path(out), replace(options or TrainingOptions(), **changes)
     if len(set(seeds)) != len(seeds) or not seeds or min(seeds) < 0:
         told = ", ".join(map(str, seeds)) or "none"
         raise InputError(f"--seeds are {told}, expected different ones, none below 0.")

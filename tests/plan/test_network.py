@@ -10,8 +10,8 @@ from transformers import BertConfig
 
 from heterformer.network.split.draw import make_split
 from heterformer.network.split.options import SplitOptions
+from heterformer.plan.network import PlannedNetwork, TextSample
 from heterformer.plan.options import PlanOptions
-from heterformer.plan.planned_network import PlannedNetwork, TextSample
 from tests.learning import tiny_network, tiny_reader, tiny_tokens
 
 

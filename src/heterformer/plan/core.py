@@ -17,8 +17,8 @@ from heterformer.plan.memory import (
     training_memory,
     warm_up_memory,
 )
+from heterformer.plan.network import PlannedNetwork
 from heterformer.plan.options import PlanOptions
-from heterformer.plan.planned_network import PlannedNetwork
 from heterformer.plan.throughput import measured_throughput
 from heterformer.training.options import TrainingOptions
 
