@@ -14,10 +14,10 @@ from heterformer.embedding.folding import FoldedIn, fold_in, folded_rows, length
 from heterformer.embedding.unseen import _texts_of
 from heterformer.evaluation.open_run import open_run
 from heterformer.models.inference import plm_vectors
+from heterformer.models.known_nodes import KnownNodes
 from heterformer.network.store import Network
 from heterformer.network.tokens import PackedTokens
 from heterformer.states import row_file
-from heterformer.training.known_nodes import KnownNodes
 from heterformer.training.run import Run
 from heterformer.training.warm_up import text_edges
 from tests.embedding.growing import first_state, warmed_up

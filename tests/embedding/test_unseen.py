@@ -19,10 +19,10 @@ from heterformer.embedding.unseen import (
 )
 from heterformer.errors import InputError
 from heterformer.evaluation.open_run import open_run
+from heterformer.models.known_nodes import KnownNodes
 from heterformer.network.split.options import SplitOptions
 from heterformer.network.store import Network
 from heterformer.network.tokens import open_tokens
-from heterformer.training.known_nodes import KnownNodes
 from heterformer.training.loop import train
 from heterformer.training.run import Run
 from heterformer.training.warm_up import text_edges

@@ -5,19 +5,17 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-import pytest
 from numpy.typing import NDArray
 
 from heterformer.batches.batcher import Batcher
 from heterformer.batches.visible import VisibleNetwork
-from heterformer.errors import InputError
 from heterformer.models.inference import center_vectors
 from heterformer.network.lookup import Node
-from heterformer.network.schema import EdgeType, NodeType, Relation, Schema
-from heterformer.search.query_encoder import QueryEncoder, edge_type_to
+from heterformer.network.schema import NodeType
+from heterformer.search.query_encoder import QueryEncoder
 from heterformer.search.searcher import Searcher
 from heterformer.training.run import Run
-from tests.learning import tiny_network
+from tests.learning import tiny_network, tiny_tokens
 from tests.search.searching import tiny_run
 
 
@@ -28,7 +26,7 @@ def encoder() -> QueryEncoder:
 
 def vector_of(row: int, fan_out: dict[NodeType, int]) -> NDArray[np.float32]:
     """A paper's own vector, with so many neighbours of each type."""
-    batcher = Batcher(VisibleNetwork.whole(tiny_network()), encoder().tokens, fan_out)
+    batcher = Batcher(VisibleNetwork.whole(tiny_network()), tiny_tokens(), fan_out)
     return center_vectors(Run(tiny_run()).model(), batcher, "paper", np.array([row]), np.uint64(0))[0].numpy()
 
 
@@ -75,27 +73,3 @@ def test_a_long_text_is_cut_where_texts_of_the_network_are() -> None:
     long, cut, shorter = (encoder().encode(" ".join(w)) for w in (words, words[:room], words[: room - 1]))
     assert np.array_equal(long, cut)
     assert not np.array_equal(long, shorter)
-
-
-def schema(*relations: Relation) -> Schema:
-    predicted = Relation("answers", "post", "paper")
-    return Schema(("post", "paper"), ("user",), {}, (predicted, *relations), "answers", {}, 8)
-
-
-def test_a_query_sees_a_neighbour_by_the_first_relation_that_points_to_it() -> None:
-    back, first, second = (
-        Relation("writes", "user", "post"),
-        Relation("names", "post", "user"),
-        Relation("thanks", "post", "user"),
-    )
-    assert edge_type_to(schema(back, first, second), "user") == EdgeType("post", "names", "user")
-    assert edge_type_to(schema(back), "user") == EdgeType("post", "rev_writes", "user")
-    assert edge_type_to(schema(), "paper") == EdgeType("post", "answers", "paper")
-
-
-def test_a_type_that_nothing_joins_to_the_query() -> None:
-    with pytest.raises(InputError) as caught:
-        edge_type_to(schema(Relation("writes", "user", "paper")), "user")
-    assert str(caught.value) == (
-        "no relation joins 'post' and 'user'; neighbours may be of the types 'paper'."
-    )

@@ -16,12 +16,12 @@ from torch import Tensor
 from heterformer.arrays import Ints
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.inference import plm_vectors, some_plm_vectors
+from heterformer.models.known_nodes import KnownNodes
 from heterformer.network.hashes import Hashes, mixed
 from heterformer.network.schema import NodeType
 from heterformer.network.tokens import PackedTokens
 from heterformer.progress import progress_bar
 from heterformer.states.row_file import RowFile
-from heterformer.training.known_nodes import KnownNodes
 
 STEPS, RATE = 150, 0.1  # of Adam
 

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from transformers import AutoTokenizer
 
 from heterformer.batches.batcher import Batcher
 from heterformer.batches.stable import StableSample
@@ -63,7 +62,7 @@ class Embedding:
         self.network, self.schema = visible.network, visible.network.schema
         check_schema(model.schema, self.schema)
         # As in training, whatever another network would have by itself.
-        self.tokens = open_tokens(self.network, tokenizer or _tokenizer_of(model), model.schema.max_tokens)
+        self.tokens = open_tokens(self.network, tokenizer or model.tokenizer, model.schema.max_tokens)
         self.types = self._types()
         self._check_h0()
         self.batcher = Batcher(
@@ -287,11 +286,3 @@ def model_digest(model: NodeEncoder) -> str:
         digest.update(name.encode())
         digest.update(value.detach().cpu().contiguous().view(torch.uint8).numpy().data)
     return digest.hexdigest()
-
-
-def _tokenizer_of(model: NodeEncoder) -> Any:
-    """The tokenizer in the folder that the model was loaded from."""
-    source = getattr(model, "name_or_path", "")
-    if not source or not (Path(source) / "tokenizer_config.json").is_file():
-        raise InputError("the model does not come from a folder with a tokenizer; give embed a tokenizer=.")
-    return AutoTokenizer.from_pretrained(source)

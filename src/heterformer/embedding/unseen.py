@@ -19,6 +19,7 @@ from heterformer.embedding.folding import FoldedIn, folded_rows, length_factor
 from heterformer.embedding.since import Since
 from heterformer.errors import InputError
 from heterformer.models.contract import NodeEncoder
+from heterformer.models.known_nodes import KnownNodes
 from heterformer.models.textless import TextlessNodes
 from heterformer.network.hashes import string_hashes
 from heterformer.network.ids import known_rows
@@ -27,7 +28,6 @@ from heterformer.network.store import Network
 from heterformer.network.tokens import PackedTokens
 from heterformer.progress import say
 from heterformer.states.row_file import PART, kept_array
-from heterformer.training.known_nodes import KnownNodes
 from heterformer.training.warm_up import TextEdges, text_edges
 
 SAMPLE = 256  # known nodes that tell how far out embeddings lie

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
-from transformers import PreTrainedModel
+from transformers import AutoTokenizer, PreTrainedModel
 
 from heterformer.batches.batch import Batch, Texts
 from heterformer.errors import InputError
@@ -17,7 +20,10 @@ from heterformer.models.aggregation import Aggregation, EdgeProjection
 from heterformer.models.configuration import NodeEncoderConfig
 from heterformer.models.plm.backbone import load_backbone, max_tokens
 from heterformer.network.schema import EdgeType, NodeType, Schema
+from heterformer.network.store import Network
 from heterformer.network.tokens import PackedTokens
+
+NeighborIds = Mapping[NodeType, Sequence[str]]  # of one text
 
 
 class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
@@ -74,6 +80,20 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
         return Schema.from_dict(self.config.schema)
 
     @property
+    def folder(self) -> Path | None:
+        """The folder that the model was loaded from."""
+        return Path(self.name_or_path) if self.name_or_path else None
+
+    @cached_property
+    def tokenizer(self) -> Any:
+        """The tokenizer in the model's folder."""
+        if self.folder is None or not (self.folder / "tokenizer_config.json").is_file():
+            raise InputError(
+                "the model does not come from a folder with a tokenizer; give tokenizer= as well."
+            )
+        return AutoTokenizer.from_pretrained(self.folder)
+
+    @property
     def embedded_types(self) -> tuple[NodeType, ...]:
         """The node types that the model learns vectors for: those with text, and others that it looks at."""
         return self.schema.text_rich + (self.schema.textless if hasattr(self, "textless") else ())
@@ -118,6 +138,43 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
     def warms_up(self) -> bool:
         """Whether the textless nodes are warmed up (Eq. 10) before training."""
         return False
+
+    def encode(
+        self,
+        texts: str | Sequence[str],
+        neighbors: Mapping[NodeType, Sequence[str]]
+        | Sequence[Mapping[NodeType, Sequence[str]]]
+        | None = None,
+        *,
+        network: Network | None = None,
+        batch_size: int = 32,
+        tokenizer: Any = None,
+    ) -> NDArray[np.float32]:
+        """Encode new texts, as if each were a node of the predicted relation's source type.
+
+        For the nodes of a network use :func:`heterformer.embed`; for ranked results,
+        :class:`heterformer.Searcher`.
+
+        Args:
+            texts: One text or a list of texts. Longer ones than ``max_tokens`` of the network are truncated.
+            neighbors: For each text, ids of its neighbours by node type: ``[{"author": ["jane"]}, {}]``.
+                With one text, one such dictionary. Without neighbours the texts are encoded alone.
+            network: The network that has the neighbours; needed if some of them are text-rich.
+            batch_size: Texts per forward pass.
+            tokenizer: Needed only if the model was not loaded from a folder.
+
+        Returns:
+            A float32 array (n, d), or (d,) for a single text.
+
+        Example:
+            >>> from heterformer import load_model
+            >>> model = load_model("runs/papers")
+            >>> vectors = model.encode(["graph attention networks", "news recommendation"])
+            >>> vector = model.encode("word senses", neighbors={"author": ["rada-mihalcea"]})
+        """
+        from heterformer.models.text_encoder import encode  # which needs the models' registry
+
+        return encode(self, texts, neighbors, network, batch_size, tokenizer)
 
     def encode_batch(self, batch: Batch) -> Tensor:
         """(B, d): both passes in one graph, as training needs them."""

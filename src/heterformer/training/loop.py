@@ -28,6 +28,7 @@ from heterformer.distributed import ProcessGroup
 from heterformer.errors import InputError
 from heterformer.files import filled
 from heterformer.models.contract import NodeEncoder
+from heterformer.models.known_nodes import KnownNodes
 from heterformer.models.plm.minilm import backbone_path
 from heterformer.models.registry import MODELS, untrained_model
 from heterformer.network.store import Network
@@ -36,7 +37,6 @@ from heterformer.progress import Bar, progress_bar, say
 from heterformer.training.cached_states import CachedStates
 from heterformer.training.early_stopping import EarlyStopping
 from heterformer.training.gradient_cache import pair_vectors, replay
-from heterformer.training.known_nodes import KnownNodes
 from heterformer.training.losses import link_prediction_loss
 from heterformer.training.model_card import write_model_card
 from heterformer.training.optimizers import Optimizers

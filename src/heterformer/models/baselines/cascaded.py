@@ -92,7 +92,7 @@ class Cascaded(NodeEncoder):
         centers = self.read(batch.texts, batch.centers)  # (B, d)
         return self.finished(self.aggregate(centers, states[:, 0], batch))
 
-    def encode(self, batch: Batch) -> Tensor:
+    def encode_batch(self, batch: Batch) -> Tensor:
         """(B, d): the same with every text read once, be it centre, neighbour or both."""
         vectors = self.read(batch.texts)  # (U, d)
         neighbors = vectors[: batch.neighbor_texts]

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from heterformer.batches.visible import VisibleNetwork
+from heterformer.models import known_nodes
+from heterformer.models.known_nodes import KnownNodes
 from heterformer.network.split.draw import make_split
 from heterformer.network.split.options import SplitOptions
 from heterformer.network.tokens import PackedTokens
-from heterformer.training import known_nodes
-from heterformer.training.known_nodes import KnownNodes
 from tests.learning import tiny_network, tiny_tokens
 
 

@@ -1,0 +1,170 @@
+"""Vectors of texts that are no nodes of the network, alone or with neighbours that are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+import torch
+from numpy.typing import NDArray
+
+from heterformer.arrays import Ints
+from heterformer.batches.batch import Batch
+from heterformer.batches.query import query_batch
+from heterformer.errors import InputError
+from heterformer.models.inference import evaluating
+from heterformer.models.known_nodes import KnownNodes
+from heterformer.models.registry import DISPLAY_NAMES, PREFIX
+from heterformer.network.ids import known_rows
+from heterformer.network.schema import EdgeType, NodeType, Schema
+from heterformer.network.store import Network
+from heterformer.network.tokens import PackedTokens, open_tokens
+
+if TYPE_CHECKING:
+    from heterformer.models.contract import NeighborIds, NodeEncoder
+
+NO_TOKENS = PackedTokens({}, np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.int32))
+Embeddings = Callable[[NodeType, Ints], NDArray[Any]]  # h0 of the rows of a textless type, (n, 64)
+Rows = Mapping[NodeType, Sequence[int]]  # of neighbours, by their type
+
+
+def encode(
+    model: NodeEncoder,
+    texts: str | Sequence[str],
+    neighbors: NeighborIds | Sequence[NeighborIds] | None,
+    network: Network | None,
+    batch_size: int,
+    tokenizer: Any,
+) -> NDArray[np.float32]:
+    """What ``NodeEncoder.encode`` does: neighbours are ids."""
+    if isinstance(texts, str):
+        if not (neighbors is None or isinstance(neighbors, Mapping)):
+            raise InputError(f"neighbors is {neighbors!r}, expected one dictionary for one text.")
+        vectors = encode(model, [texts], [neighbors or {}], network, batch_size, tokenizer)
+        vector: NDArray[np.float32] = vectors[0]
+        return vector
+    if batch_size < 1:
+        raise InputError(f"batch_size is {batch_size}, expected at least 1.")
+    if neighbors is None:
+        neighbors = [{}] * len(texts)
+    if isinstance(neighbors, Mapping) or len(neighbors) != len(texts):
+        found = "one dictionary" if isinstance(neighbors, Mapping) else f"{len(neighbors)} dictionaries"
+        raise InputError(f"neighbors has {found}, expected a list of {len(texts)}, one for each text.")
+    rows = NeighborRows(model, network)
+    given = [rows.of(each) for each in neighbors]
+    return TextEncoder(model, network, tokenizer).encode(texts, given, batch_size)
+
+
+class TextEncoder:
+    """Encodes texts as nodes of the predicted relation's source type, which they are not.
+
+    Neighbours are rows of ``network``. Embeddings of the textless ones are the model's own, or those that
+    ``embeddings`` gives for their rows.
+    """
+
+    def __init__(
+        self,
+        model: NodeEncoder,
+        network: Network | None = None,
+        tokenizer: Any = None,
+        embeddings: Embeddings | None = None,
+    ) -> None:
+        self.model, self.network, self.embeddings = model, network, embeddings
+        # Not the network's: that of another one may differ in what does not matter here.
+        self.schema: Schema = model.schema
+        self.tokenizer = tokenizer or model.tokenizer
+
+    def encode(
+        self, texts: Sequence[str], neighbors: Sequence[Rows], batch_size: int = 32
+    ) -> NDArray[np.float32]:
+        """(n, d): a vector for each text, whose neighbours are the rows at the same place."""
+        limit = self.schema.max_tokens
+        if not len(texts):
+            return np.empty((0, self.model.width), dtype=np.float32)
+        words = self.tokenizer([t.strip() for t in texts], truncation=True, max_length=limit)["input_ids"]
+        edges = [{self.edge_type(t): rows for t, rows in each.items() if len(rows)} for each in neighbors]
+        tokens = NO_TOKENS
+        if any(edge_type.neighbor in self.schema.text_rich for each in edges for edge_type in each):
+            assert self.network is not None
+            tokens = open_tokens(self.network, self.tokenizer, limit)
+        vectors = np.empty((len(texts), self.model.width), dtype=np.float32)
+        order = np.argsort([len(each) for each in words], kind="stable")  # texts of similar length together
+        with evaluating(self.model):
+            for start in range(0, len(order), batch_size):
+                chosen = order[start : start + batch_size]
+                batch = query_batch(
+                    self.schema, tokens, [words[i] for i in chosen], [edges[i] for i in chosen]
+                )
+                found = self.model.encode_batch(self._with_embeddings(batch).to(self.model.device))
+                vectors[chosen] = found.float().cpu().numpy()
+        return vectors
+
+    def edge_type(self, neighbor: NodeType) -> EdgeType:
+        """How a text sees neighbours of a type, which must be one that the model looks at."""
+        model, seen = self.model, self.model.neighbor_types
+        if neighbor in seen:
+            return edge_type_to(self.schema, neighbor)
+        name = DISPLAY_NAMES[model.config.model_type.removeprefix(PREFIX)]
+        source = model.name_or_path or "the model"
+        if not seen:
+            raise InputError(f"{source}: its model ({name}) looks at no neighbours; give the text alone.")
+        listed = ", ".join(map(repr, seen))
+        said = f"does not look at neighbours of type {neighbor!r}, only at those of {listed}"
+        raise InputError(f"{source}: its model ({name}) {said}.")
+
+    def _with_embeddings(self, batch: Batch) -> Batch:
+        """The batch with its textless nodes numbered from 0, and their embeddings in the model's tables."""
+        if self.embeddings is None:
+            return batch
+        for node_type, rows in batch.textless.items():
+            values = np.asarray(self.embeddings(node_type, rows.numpy()), dtype=np.float32)  # (n, 64)
+            model: Any = self.model
+            model.textless.take(node_type, torch.from_numpy(values).to(model.device))
+        return replace(batch, textless={t: torch.arange(len(rows)) for t, rows in batch.textless.items()})
+
+
+def edge_type_to(schema: Schema, neighbor: NodeType) -> EdgeType:
+    """How a text sees a neighbour of a type: by the first relation from its own type to that one.
+
+    If no relation points that way, by the first one that points back.
+    """
+    center = schema.predicted.source
+    found = schema.edge_types_of(center, neighbor)
+    if not found:
+        near = ", ".join(map(repr, schema.neighbor_types_of(center)))
+        raise InputError(
+            f"no relation joins {center!r} and {neighbor!r}; neighbours may be of the types {near}."
+        )
+    forward = [r.forward for r in schema.relations if r.forward in found]
+    return (forward or found)[0]
+
+
+class NeighborRows:
+    """From the ids of neighbours to rows: of the model's tables for textless nodes, else of the network."""
+
+    def __init__(self, model: NodeEncoder, network: Network | None) -> None:
+        self.model, self.network = model, network
+        self.known = KnownNodes.open(folder) if (folder := model.folder) else None
+
+    def of(self, neighbors: NeighborIds) -> Rows:
+        return {t: self._rows(t, list(ids)) for t, ids in neighbors.items() if len(ids)}
+
+    def _rows(self, node_type: NodeType, ids: list[str]) -> Sequence[int]:
+        textless = self.model.schema.textless
+        if node_type in textless and self.known is not None and node_type in self.known.ids:
+            rows = known_rows(pl.Series(ids, dtype=pl.String), self.known.ids[node_type])
+            if (rows < 0).any():
+                unknown = ids[int(np.argmax(rows < 0))]
+                found = f"the model has not seen {node_type} {unknown!r} in training"
+                raise InputError(f"{self.model.name_or_path}: {found}; Searcher(run, network=...) may.")
+            return [int(row) for row in rows]
+        if self.network is None:
+            raise InputError(f"neighbours of type {node_type!r} are given by id; give network= as well.")
+        counts = self.model.schema.counts.get(node_type), self.network.schema.counts.get(node_type)
+        if node_type in textless and counts[0] != counts[1]:
+            found = f"has {counts[1]} {node_type} nodes, the model {counts[0]}"
+            raise InputError(f"{self.network.path}: {found}; expected the network that it was made for.")
+        return [int(row) for row in self.network.rows(node_type, ids)]
