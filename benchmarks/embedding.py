@@ -37,7 +37,7 @@ from transformers import AutoModel, AutoTokenizer
 
 from heterformer.batches.batch import Batch, Neighbors
 from heterformer.batches.batcher import Batcher
-from heterformer.batches.stable import StableSample
+from heterformer.batches.stable import StableSampler
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.embedding.embed import embed_to
 from heterformer.models import Heterformer
@@ -101,9 +101,9 @@ def literal_batches(network: Network, count: int) -> list[Batch]:
     """Centres with the very neighbours that the embedding samples, texts not yet read."""
     visible = VisibleNetwork.whole(network)
     tokens = open_tokens(network, AutoTokenizer.from_pretrained(backbone_path("minilm")))
-    batcher = Batcher(visible, tokens, None, StableSample(visible, 0))
+    batcher, sampler = Batcher(visible, tokens), StableSampler(network, 0)
     starts = range(0, count, CENTERS)
-    batches = [batcher.nodes("text", np.arange(s, min(s + CENTERS, count)), np.uint64(0)) for s in starts]
+    batches = [batcher.nodes("text", np.arange(s, min(s + CENTERS, count)), sampler) for s in starts]
     return [_both_directions_as_one(batch) for batch in batches]
 
 

@@ -25,8 +25,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from heterformer.batches.batcher import Batcher
-from heterformer.batches.stable import StableSample
-from heterformer.embedding.two_passes import ANY_KEY
+from heterformer.batches.stable import StableSampler
 from heterformer.evaluation.open_run import OpenRun, open_run
 from heterformer.models.inference import center_vectors
 
@@ -62,8 +61,10 @@ def bf16() -> AbstractContextManager[object]:
 
 
 def vectors_of(run: OpenRun, rows: np.ndarray) -> Tensor:
-    batcher = Batcher(run.batcher.visible, run.batcher.tokens, stable=StableSample(run.batcher.visible, 0))
-    return center_vectors(run.model, batcher, run.network.schema.predicted.source, rows, ANY_KEY)
+    batcher = Batcher(run.batcher.visible, run.batcher.tokens)
+    return center_vectors(
+        run.model, batcher, run.network.schema.predicted.source, rows, StableSampler(run.network, 0)
+    )
 
 
 def nearest(vectors: Tensor, count: int) -> Tensor:

@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from transformers import AutoTokenizer
 
 from heterformer.batches.batcher import Batcher
-from heterformer.batches.pairs import evaluation_batches
+from heterformer.batches.pairs import evaluation_key
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.models import Heterformer
 from heterformer.models.inference import plm_vectors
@@ -46,7 +46,9 @@ def main() -> None:
         model = Heterformer.from_backbone(backbone_path("minilm"), network, readout=readout)
         texts = F.normalize(plm_vectors(model, tokens, every), dim=1)
         queries, keys, near_queries, near_keys = [], [], [], []
-        for batch in evaluation_batches(batcher, split.test, schema.test_batch_size, options.seed):
+        for start in range(0, len(split.test), schema.test_batch_size):
+            pairs = split.test[start : start + schema.test_batch_size]
+            batch = batcher.pairs(pairs, evaluation_key(options.seed))
             assert batch.text_numbers is not None
             read = texts[batch.text_numbers]
             own = read[batch.centers]
@@ -55,10 +57,10 @@ def main() -> None:
                 if edge_type.neighbor in schema.text_rich:
                     near.index_add_(0, edges.center, read[edges.node])
                     count.index_add_(0, edges.center, torch.ones(len(edges.center), 1))
-            for kept, half in zip((queries, keys), own.chunk(2), strict=True):
-                kept.append(half)
-            for kept, half in zip((near_queries, near_keys), (near / count).chunk(2), strict=True):
-                kept.append(half)
+            for kept, role in zip((queries, keys), batch.by_role(own), strict=False):
+                kept.append(role)
+            for kept, role in zip((near_queries, near_keys), batch.by_role(near / count), strict=False):
+                kept.append(role)
         rows = {f"{readout}, texts alone": (queries, keys)}
         rows[f"{readout}, averaged with neighbours"] = (near_queries, near_keys)
         for name, (q, k) in rows.items():

@@ -15,7 +15,7 @@ from rich.table import Table
 from transformers.utils import logging
 from two_models import show_link_prediction, train_both
 
-from heterformer.batches.pairs import evaluation_key
+from heterformer.batches.pairs import evaluation_sampler
 from heterformer.datasets.synthetic import SyntheticOptions, write_synthetic
 from heterformer.datasets.synthetic_ceiling import planted_ceiling
 from heterformer.datasets.synthetic_words import AMBIGUOUS
@@ -98,7 +98,7 @@ def nearest(runs: dict[str, OpenRun], paper: int, count: int = 5) -> Table:
     for name, run in runs.items():
         table.add_column(name)
         rows = torch.arange(network.schema.counts["paper"]).numpy()
-        vectors = center_vectors(run.model, run.batcher, "paper", rows, evaluation_key(run.seed))
+        vectors = center_vectors(run.model, run.batcher, "paper", rows, evaluation_sampler(run.seed))
         scores = run.model.scores(vectors[paper : paper + 1], vectors)[0]
         scores[paper] = float("-inf")
         found = scores.topk(count).indices.tolist()

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heterformer.batches.batch import Batch, Neighbors, Texts
+from heterformer.batches.batch import Batch, Neighbors, PairBatch, Texts
 from heterformer.network.schema import EdgeType
 from tests.networks import few
 
@@ -64,12 +64,14 @@ def test_the_first_texts_are_no_copy() -> None:
 
 def test_a_batch_is_moved_with_all_that_it_holds() -> None:
     edge_type = EdgeType("paper", "cites", "paper")
-    batch = Batch(
+    batch = PairBatch(
         texts=packed([[1, 2], [3]]),
         neighbor_texts=1,
-        centers=torch.tensor([1]),
+        centers=torch.tensor([1, 0]),
         neighbors={edge_type: Neighbors(torch.tensor([0]), torch.tensor([0]))},
         textless={"author": torch.tensor([4])},
+        task="cites",
+        pairs=1,
         false_negatives=torch.zeros(1, 1, dtype=torch.bool),
     )
     moved = batch.to("meta")

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heterformer.batches import batcher as batcher_module
 from heterformer.batches.batcher import Batcher
 from heterformer.batches.randomness import stream_key
+from heterformer.batches.sampling import SeededSampler
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.network.split.options import SplitOptions
 from tests.batches.decoding import decoder, same
 from tests.networks import Facts, few, networks, pairs_of, split_of, tokenizer
 
+KEY = stream_key(0)
 KEYS = st.integers(0, 99).map(stream_key)
 SPLITS = st.builds(SplitOptions, hold_out=st.sampled_from([0.0, 0.25]), seed=st.integers(0, 3))
 
@@ -29,7 +29,7 @@ def test_neighbours_are_real_edges_in_their_direction_and_no_more_than_the_fan_o
     with decoder(facts) as read:
         node_type = data.draw(st.sampled_from(sorted(facts.texts)))
         rows = np.array(data.draw(st.lists(st.integers(0, len(facts.ids[node_type]) - 1), min_size=1)))
-        centers = read.centers(read.batcher().nodes(node_type, rows, key))
+        centers = read.centers(read.batcher().nodes(node_type, rows, SeededSampler(key)))
         assert [c.node for c in centers] == [(node_type, facts.ids[node_type][r]) for r in rows]
         for center in centers:
             around = {(e, (e.neighbor, name)) for e, name in facts.around(center.node)}
@@ -68,12 +68,16 @@ def test_each_text_is_stored_once_neighbours_first(facts: Facts, key: np.uint64,
 
 @few
 @given(networks(), SPLITS, KEYS)
-def test_pairs_are_queries_and_then_their_keys(facts: Facts, options: SplitOptions, key: np.uint64) -> None:
+def test_pairs_are_queries_and_their_keys(facts: Facts, options: SplitOptions, key: np.uint64) -> None:
     with decoder(facts) as read:
         pairs = split_of(read.network, options).train
-        nodes = [c.node[1] for c in read.centers(read.batcher().pairs(pairs, key))]
+        batch = read.batcher().pairs(pairs, key)
+        nodes = [c.node[1] for c in read.centers(batch)]
         named = pairs_of(read.network, pairs)
-        assert nodes == [query for query, _ in named] + [key for _, key in named]
+        assert nodes[batch.queries] == [query for query, _ in named]
+        assert nodes[batch.keys] == [key for _, key in named]
+        assert nodes[batch.negatives] == []
+        assert (batch.task, batch.pairs) == (facts.predict, len(pairs))
 
 
 @few
@@ -92,13 +96,12 @@ def test_several_batches_at_once_are_those_made_one_by_one(facts: Facts, options
 @few
 @given(networks(), SPLITS, st.integers(1, 20))
 def test_masks_are_the_same_in_little_memory(facts: Facts, options: SplitOptions, entries: int) -> None:
-    with decoder(facts) as read, pytest.MonkeyPatch.context() as patched:
+    with decoder(facts) as read:
         split = split_of(read.network, options)
         batcher = read.batcher(VisibleNetwork.for_training(read.network, split))
         parts, keys = [split.train[:1], split.train, split.train[1:]], [stream_key(k) for k in range(3)]
         expected = batcher.several(parts, keys, false_negatives=True)
-        patched.setattr(batcher_module, "ENTRIES", entries)
-        found = batcher.several(parts, keys, false_negatives=True)
+        found = batcher.several(parts, keys, false_negatives=True, mask_entries=entries)
         assert all(same(a, b) for a, b in zip(found, expected, strict=True))
 
 
@@ -129,8 +132,10 @@ def test_false_negatives_are_the_visible_edges_and_the_same_nodes(
             )
             for t in (relation.source, relation.target)
         )
-        mask = read.batcher(view(network, split)).false_negatives(queries, keys)
-        names = pairs_of(network, np.stack([queries, keys], axis=1))
+        pairs = np.stack([queries, keys], axis=1)
+        mask = read.batcher(view(network, split)).pairs(pairs, KEY, false_negatives=True).false_negatives
+        assert mask is not None
+        names = pairs_of(network, pairs)
         for i, (query, own) in enumerate(names):
             for j, (_, other) in enumerate(names):
                 true = (query, other) in visible or (homogeneous and (other, query) in visible)
@@ -143,9 +148,9 @@ def test_false_negatives_are_the_visible_edges_and_the_same_nodes(
 def test_a_fan_out_of_ones_own_comes_before_the_networks(facts: Facts, key: np.uint64) -> None:
     with decoder(facts) as read:
         visible = VisibleNetwork.whole(read.network)
-        batch = Batcher(visible, read.tokens, {"paper": 2}).nodes("paper", np.arange(8), key)
+        batch = Batcher(visible, read.tokens, {"paper": 2}).nodes("paper", np.arange(8), SeededSampler(key))
         assert {e.neighbor for e in batch.neighbors} <= {"paper"}
         assert max(Counter(len(c.neighbors) for c in read.centers(batch))) <= 2
         assert not batch.textless
-        alone = Batcher(visible, read.tokens, {}).nodes("paper", np.arange(8), key)
+        alone = Batcher(visible, read.tokens, {}).nodes("paper", np.arange(8), SeededSampler(key))
         assert (alone.neighbors, alone.neighbor_texts, len(alone.texts)) == ({}, 0, 8)

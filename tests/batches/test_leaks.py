@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heterformer.batches import batcher as batcher_module
 from heterformer.batches import pairs as pairs_module
-from heterformer.batches.pairs import TrainingBatches, evaluation_batches
+from heterformer.batches import sampling as sampling_module
+from heterformer.batches.batch import PairBatch
+from heterformer.batches.pairs import TrainingBatches, evaluation_key
 from heterformer.batches.positives import fresh_positives
 from heterformer.batches.randomness import stream_key
-from heterformer.batches.sampling import sample_neighbors
+from heterformer.batches.sampling import SeededSampler, sample_neighbors
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.network.schema import Relation
 from heterformer.network.split.draw import make_split
@@ -58,10 +59,10 @@ class Secrets:
                 assert frozenset([center.node, neighbor]) not in self.others, f"held-out other: {joined}"
                 assert not (training and neighbor in self.hidden), f"hidden node: {joined}"
 
-    def check_pairs(self, centers: list[Center], *, training: bool) -> None:
-        """Centres of a batch of pairs: the first half queries, the second half their keys."""
-        half = len(centers) // 2
-        for one, other in zip(centers, centers[half:] + centers[:half], strict=True):
+    def check_pairs(self, centers: list[Center], batch: PairBatch, *, training: bool) -> None:
+        """Centres of a batch of pairs."""
+        ends, others = centers[batch.queries], centers[batch.keys]
+        for one, other in zip(ends + others, others + ends, strict=True):
             seen = [edge_type.relation for edge_type, node in one.neighbors if node == other.node]
             assert not seen, f"other end: {one.node} sees its partner by {seen}"
         self.check(centers, training=training)
@@ -73,10 +74,12 @@ def check_training(read: Decoder, split: Split, epochs: int = 3, fresh: bool = F
     batches = TrainingBatches(read.batcher(visible), split.train, batch_size=4, seed=7, fresh=fresh)
     for epoch in range(epochs):
         met = []
-        for batch in batches.epoch(epoch):
+        for step in range(batches.steps_per_epoch):
+            batch = batches.batch(epoch, step)
             centers = read.centers(batch)
-            secrets.check_pairs(centers, training=True)
-            met += [(q.node, k.node) for q, k in zip(centers, centers[len(centers) // 2 :], strict=False)]
+            secrets.check_pairs(centers, batch, training=True)
+            ends = zip(centers[batch.queries], centers[batch.keys], strict=True)
+            met += [(query.node, key.node) for query, key in ends]
         assert {query for query, _ in met} <= {query for query, _ in secrets.ends(split.train)}
         assert len(met) >= len(asked) - 1
         if not fresh:
@@ -92,10 +95,12 @@ def check_evaluation(read: Decoder, split: Split) -> None:
     for pairs in (split.validation, split.test):
         for seed in range(3):
             met = []
-            for batch in evaluation_batches(batcher, pairs, 4, seed):
+            for start in range(0, len(pairs), 4):
+                batch = batcher.pairs(pairs[start : start + 4], evaluation_key(seed))
                 centers = read.centers(batch)
-                secrets.check_pairs(centers, training=False)
-                met += [(q.node, k.node) for q, k in zip(centers, centers[len(centers) // 2 :], strict=False)]
+                secrets.check_pairs(centers, batch, training=False)
+                ends = zip(centers[batch.queries], centers[batch.keys], strict=True)
+                met += [(query.node, key.node) for query, key in ends]
             assert met == secrets.ends(pairs)
 
 
@@ -132,7 +137,7 @@ def test_nodes_by_themselves_see_no_held_out_pair_either(
         batcher = read.batcher(visible(read.network, split))
         for node_type, ids in facts.texts.items():
             for key in range(3):
-                batch = batcher.nodes(node_type, np.arange(len(ids)), stream_key(key))
+                batch = batcher.nodes(node_type, np.arange(len(ids)), SeededSampler(stream_key(key)))
                 Secrets(read, split).check(read.centers(batch), training=training)
 
 
@@ -171,7 +176,7 @@ def check_fresh(read: Decoder, split: Split) -> None:
 
 
 MUTATIONS = {
-    "the other end is drawn": (batcher_module, "sample_neighbors", no_partner, check_training, "other end"),
+    "the other end is drawn": (sampling_module, "sample_neighbors", no_partner, check_training, "other end"),
     "held-out pairs stay in training": (
         VisibleNetwork,
         "_gone",
@@ -209,7 +214,7 @@ MUTATIONS = {
         "(held-out pair|hidden node) asked for",
     ),
     "the other end is drawn, keys being new": (
-        batcher_module,
+        sampling_module,
         "sample_neighbors",
         no_partner,
         check_fresh,

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heterformer.batches import pairs as pairs_module
-from heterformer.batches.batch import Batch
-from heterformer.batches.pairs import TrainingBatches, evaluation_batches, evaluation_key
+from heterformer.batches.batch import PairBatch
+from heterformer.batches.pairs import TrainingBatches, evaluation_key, evaluation_sampler
 from heterformer.network.schema import Relation
 from tests.batches.decoding import Decoder, decoder, same
 from tests.networks import Facts, few, networks, pairs_of
@@ -30,26 +29,30 @@ def read() -> Iterator[Decoder]:
 
 
 def batches(
-    read: Decoder, count: int = 30, batch_size: int = 7, seed: int = 0, fresh: bool = False
+    read: Decoder, count: int = 30, batch_size: int = 7, seed: int = 0, fresh: bool = False, **sizes: int
 ) -> TrainingBatches:
     queries = np.arange(count)
     pairs = np.stack([queries, (queries + 1) % 30], axis=1)
-    return TrainingBatches(read.batcher(), pairs, batch_size, seed, fresh=fresh)
+    return TrainingBatches(read.batcher(), pairs, batch_size, seed, fresh=fresh, **sizes)
 
 
-def ends(read: Decoder, batch: Batch) -> list[tuple[str, str]]:
+def epoch_of(made: TrainingBatches, epoch: int, start: int = 0) -> list[PairBatch]:
+    return [made.batch(epoch, step) for step in range(start, made.steps_per_epoch)]
+
+
+def ends(read: Decoder, batch: PairBatch) -> list[tuple[str, str]]:
     """The pairs of a batch."""
     names = [c.node[1] for c in read.centers(batch)]
-    return list(zip(names[: len(names) // 2], names[len(names) // 2 :], strict=True))
+    return list(zip(names[batch.queries], names[batch.keys], strict=True))
 
 
-def queries(read: Decoder, batch: Batch) -> list[str]:
+def queries(read: Decoder, batch: PairBatch) -> list[str]:
     return [query for query, _ in ends(read, batch)]
 
 
 def test_an_epoch_meets_every_pair_once_in_a_new_order(read: Decoder) -> None:
     made = batches(read)
-    orders = [[q for batch in made.epoch(epoch) for q in queries(read, batch)] for epoch in range(3)]
+    orders = [[q for batch in epoch_of(made, epoch) for q in queries(read, batch)] for epoch in range(3)]
     for order in orders:
         assert sorted(order, key=int) == [str(i) for i in range(30)]
     assert orders[0] != orders[1] != orders[2] != orders[0]
@@ -58,8 +61,8 @@ def test_an_epoch_meets_every_pair_once_in_a_new_order(read: Decoder) -> None:
 @pytest.mark.parametrize(("count", "steps"), [(21, 3), (22, 3), (23, 4), (7, 1), (8, 1), (6, 1), (1, 0)])
 def test_a_last_batch_of_one_pair_is_left_out(count: int, steps: int, read: Decoder) -> None:
     made = batches(read, count)
-    assert made.steps_per_epoch == steps == len(list(made.epoch(0)))
-    sizes = [len(batch.centers) // 2 for batch in made.epoch(0)]
+    assert made.steps_per_epoch == steps
+    sizes = [batch.pairs for batch in epoch_of(made, 0)]
     assert sum(sizes) == count - (count % 7 == 1)
 
 
@@ -78,7 +81,7 @@ def test_a_query_has_one_key_in_all_epochs_unless_keys_are_drawn_anew(read: Deco
         made = batches(read, fresh=fresh)
         keys: dict[str, list[str]] = {}
         for epoch in range(20):
-            for query, key in (pair for batch in made.epoch(epoch) for pair in ends(read, batch)):
+            for query, key in (pair for batch in epoch_of(made, epoch) for pair in ends(read, batch)):
                 keys.setdefault(query, []).append(key)
         assert {len(met) for met in keys.values()} == {20}
         assert all((int(key) - int(query)) % 30 in range(1, 11) for query in keys for key in keys[query])
@@ -88,7 +91,9 @@ def test_a_query_has_one_key_in_all_epochs_unless_keys_are_drawn_anew(read: Deco
 
 def test_another_seed_draws_other_keys(read: Decoder) -> None:
     one, other = (
-        dict(pair for batch in batches(read, seed=seed, fresh=True).epoch(0) for pair in ends(read, batch))
+        dict(
+            pair for batch in epoch_of(batches(read, seed=seed, fresh=True), 0) for pair in ends(read, batch)
+        )
         for seed in (0, 1)
     )
     assert sum(one[query] != other[query] for query in one) > 20  # of 30
@@ -96,16 +101,13 @@ def test_another_seed_draws_other_keys(read: Decoder) -> None:
 
 @pytest.mark.parametrize("fresh", [False, True])
 @pytest.mark.parametrize("block", [1, 2, 32])
-def test_a_batch_is_a_function_of_seed_epoch_and_step(
-    block: int, fresh: bool, read: Decoder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    straight = [batch for epoch in range(3) for batch in batches(read, fresh=fresh).epoch(epoch)]
-    monkeypatch.setattr(pairs_module, "BLOCK", block)
-    again = batches(read, fresh=fresh)
+def test_a_batch_is_a_function_of_seed_epoch_and_step(block: int, fresh: bool, read: Decoder) -> None:
+    straight = [batch for epoch in range(3) for batch in epoch_of(batches(read, fresh=fresh), epoch)]
+    again = batches(read, fresh=fresh, steps_at_once=block)
     steps = again.steps_per_epoch
     for number in (13, 0, 7, 14, 3, 8):
         assert same(again.batch(*divmod(number, steps)), straight[number])
-    resumed = list(batches(read, fresh=fresh).epoch(1, first_step=2))
+    resumed = epoch_of(batches(read, fresh=fresh), 1, start=2)
     assert len(resumed) == steps - 2
     assert all(same(a, b) for a, b in zip(resumed, straight[steps + 2 :], strict=False))
 
@@ -126,12 +128,11 @@ def test_false_negatives_are_masked_unless_told_otherwise(read: Decoder) -> None
 
 def test_evaluation_meets_the_pairs_in_their_order_with_a_fixed_sample(read: Decoder) -> None:
     made = batches(read)
-    first, second = (list(evaluation_batches(made.batcher, made.pairs, 8, seed=3)) for _ in range(2))
-    assert [len(b.centers) // 2 for b in first] == [8, 8, 8, 6]
-    met = [q for b in first for q in queries(read, b)]
-    assert met == [query for query, _ in pairs_of(read.network, made.pairs)]
-    assert all(same(a, b) for a, b in zip(first, second, strict=True))
-    assert all(b.false_negatives is None for b in first)
+    first, second = (made.batcher.pairs(made.pairs[:8], evaluation_key(3)) for _ in range(2))
+    assert first.pairs == 8
+    assert queries(read, first) == [query for query, _ in pairs_of(read.network, made.pairs[:8])]
+    assert same(first, second)
+    assert first.false_negatives is None
 
 
 @few
@@ -141,16 +142,16 @@ def test_a_node_is_evaluated_with_the_same_neighbours_in_whatever_batch(
 ) -> None:
     with decoder(facts) as opened:
         every = np.arange(len(facts.ids["paper"]))
-        batcher, key = opened.batcher(), evaluation_key(seed)
-        whole = {c.node: c.neighbors for c in opened.centers(batcher.nodes("paper", every, key))}
+        batcher, sampler = opened.batcher(), evaluation_sampler(seed)
+        whole = {c.node: c.neighbors for c in opened.centers(batcher.nodes("paper", every, sampler))}
         some = np.array(data.draw(st.permutations(every.tolist())))[: len(every) // 2]
-        for center in opened.centers(batcher.nodes("paper", some, key)):
+        for center in opened.centers(batcher.nodes("paper", some, sampler)):
             assert set(center.neighbors) == set(whole[center.node])
 
 
 def test_training_and_evaluation_share_no_stream(read: Decoder) -> None:
     made = batches(read, batch_size=30)
     trained = {c.node: set(c.neighbors) for c in read.centers(made.batch(0, 0))[:30]}
-    (batch,) = evaluation_batches(made.batcher, made.pairs, 30, seed=0)
+    batch = made.batcher.pairs(made.pairs, evaluation_key(0))
     evaluated = {c.node: set(c.neighbors) for c in read.centers(batch)[:30]}
     assert sum(trained[n] != evaluated[n] for n in trained) > 20

@@ -31,8 +31,8 @@ def test_a_slice_is_the_batch_of_its_pairs(facts: Facts, data: st.DataObject) ->
         stop = data.draw(st.integers(start + 1, len(pairs)))
         found = pair_slice(whole, start, stop)
         assert same(found, batcher.pairs(pairs[start:stop], key))
-        assert found.first_pair == start
-        assert pair_slice(found, 0, 1).first_pair == start
+        assert found.pair_offset == start
+        assert pair_slice(found, 0, 1).pair_offset == start
         assert same(pair_slice(found, 0, 1), batcher.pairs(pairs[start : start + 1], key))
         unnumbered = pair_slice(replace(whole, text_numbers=None), start, stop)
         assert read.centers(unnumbered) == read.centers(found)
@@ -42,12 +42,24 @@ def test_slices_are_all_pairs_in_their_order() -> None:
     with thirty() as read:
         batch = made(read).batch(0, 0)
         parts = slices(batch, 3)
-        assert [part.first_pair for part in parts] == [0, 3, 6]
-        assert [len(part.centers) for part in parts] == [6, 6, 2]
-        met = [[c.node for c in read.centers(part)] for part in parts]
-        ends = [n for m in met for n in m[: len(m) // 2]] + [n for m in met for n in m[len(m) // 2 :]]
-        assert ends == [c.node for c in read.centers(batch)]
+        assert [part.pair_offset for part in parts] == [0, 3, 6]
+        assert [part.pairs for part in parts] == [3, 3, 1]
+        for role in ("queries", "keys"):
+            nodes = [c.node for part in parts for c in read.centers(part)[getattr(part, role)]]
+            assert nodes == [c.node for c in read.centers(batch)[getattr(batch, role)]]
         assert slices(batch) == slices(batch, 7) == [batch]
+
+
+def test_further_negatives_are_divided_as_the_pairs_are() -> None:
+    with thirty() as read:
+        batch = made(read).batch(0, 0)
+        with_negatives = replace(batch, pairs=3)  # three queries, their keys, and eight negatives
+        nodes = [c.node for c in read.centers(batch)]
+        parts = slices(with_negatives, 1)
+        assert [len(read.centers(part)) for part in parts] == [4, 5, 5]
+        found = [c.node for part in parts for c in read.centers(part)[part.negatives]]
+        assert found == nodes[with_negatives.negatives]
+        assert [read.centers(part)[1].node for part in parts] == nodes[3:6]
 
 
 @pytest.mark.parametrize("processes", [2, 3])
@@ -58,13 +70,13 @@ def test_processes_have_the_parts_of_the_batch_that_one_would_have(processes: in
         shared = [made(read, (rank, processes), fresh=fresh) for rank in range(processes)]
         for step in (*range(alone.steps_per_epoch), 1):
             whole = alone.batch(0, step)
-            pairs = len(whole.centers) // 2
+            pairs = whole.pairs
             for rank, batches in enumerate(shared):
                 assert batches.steps_per_epoch == alone.steps_per_epoch == 5
                 part, most = batches.batch(0, step), -(-7 // processes)
                 rows = slice(min(rank * most, pairs), min((rank + 1) * most, pairs))
-                assert len(part.centers) == 2 * (rows.stop - rows.start)
-                assert part.first_pair == rows.start
+                assert part.pairs == len(part.centers) // 2 == rows.stop - rows.start
+                assert part.pair_offset == rows.start
                 if not len(part.centers):
                     assert step == 4
                     assert rank > 0

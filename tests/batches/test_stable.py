@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heterformer.batches import stable
 from heterformer.batches.batcher import Batcher
-from heterformer.batches.stable import StableSample
+from heterformer.batches.stable import StableSampler
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.network.split.options import SplitOptions
 from heterformer.network.store import Network
@@ -34,8 +33,8 @@ def star(papers: list[str], edges: list[tuple[str, str]]) -> Network:
 
 
 def drawn(network: Network, paper: str, fan_out: int, seed: int = 0) -> set[str]:
-    drawn_by = StableSample(VisibleNetwork.whole(network), seed)
-    sample = drawn_by.draw("paper", "paper", network.rows("paper", [paper]), fan_out)
+    visible, rows = VisibleNetwork.whole(network), network.rows("paper", [paper])
+    sample = StableSampler(network, seed).sample(visible, "paper", "paper", rows, fan_out)
     return set(network.ids("paper", sample.neighbor))
 
 
@@ -46,12 +45,12 @@ def test_a_sample_is_of_distinct_visible_edges_and_as_large_as_can_be(
 ) -> None:
     with facts.built() as network:
         visible = VisibleNetwork.for_evaluation(network, split_of(network, SplitOptions()))
-        drawn_by, schema = StableSample(visible, seed), network.schema
+        sampler, schema = StableSampler(network, seed), network.schema
         for edge_type in schema.edge_types:
             view = visible.adjacency(edge_type.center, edge_type.neighbor)
             gone = set(view.gone.tolist())
             rows = np.arange(schema.counts[edge_type.center])[::-1]
-            sample = drawn_by.draw(edge_type.center, edge_type.neighbor, rows, fan_out)
+            sample = sampler.sample(visible, edge_type.center, edge_type.neighbor, rows, fan_out)
             assert (np.diff(sample.center) >= 0).all()
             for position, row in enumerate(rows.tolist()):
                 entries = range(*view.adjacency.indptr[row : row + 2].tolist())
@@ -94,17 +93,16 @@ def test_one_more_edge_displaces_at_most_one_neighbour() -> None:
     assert kept >= 4  # a new edge is drawn with probability 1/6
 
 
-def test_batches_of_nodes_are_made_of_it_and_batches_of_pairs_are_not() -> None:
+def test_batches_of_nodes_can_be_made_of_it_and_batches_of_pairs_are_not() -> None:
     network = star(["c", *map(str, range(9))], [("c", str(i)) for i in range(9)])
     visible = VisibleNetwork.whole(network)
     tokens = open_tokens(network, tokenizer())
-    batcher = Batcher(visible, tokens, {"paper": 3}, StableSample(visible, 0))
+    batcher, sampler = Batcher(visible, tokens, {"paper": 3}), StableSampler(network, 0)
     row = network.rows("paper", ["c"])
-    for key in (1, 2):
-        batch = batcher.nodes("paper", row, np.uint64(key))
-        assert batch.text_numbers is not None
-        shown = batch.text_numbers[: batch.neighbor_texts].tolist()
-        assert set(network.ids("paper", shown)) == drawn(network, "c", 3)
+    batch = batcher.nodes("paper", row, sampler)
+    assert batch.text_numbers is not None
+    shown = batch.text_numbers[: batch.neighbor_texts].tolist()
+    assert set(network.ids("paper", shown)) == drawn(network, "c", 3)
     key_row = network.rows("paper", ["4"])
     for number in range(20):  # neither end of a pair sees the other
         pair = batcher.pairs(np.stack([row, key_row], 1), np.uint64(number))
@@ -122,12 +120,11 @@ def test_a_node_without_neighbours(fan_out: int) -> None:
 def test_a_hub_s_edges_some_at_a_time_draw_the_same(facts: Facts, fan_out: int, edges: int) -> None:
     with facts.built() as network:
         visible = VisibleNetwork.for_evaluation(network, split_of(network, SplitOptions()))
-        drawn_by, schema = StableSample(visible, 0), network.schema
+        schema = network.schema
         for edge_type in schema.edge_types:
             rows = np.arange(schema.counts[edge_type.center])
-            whole = drawn_by.draw(edge_type.center, edge_type.neighbor, rows, fan_out)
-            with pytest.MonkeyPatch.context() as patched:
-                patched.setattr(stable, "EDGES", edges)
-                parts = drawn_by.draw(edge_type.center, edge_type.neighbor, rows, fan_out)
+            asked = (visible, edge_type.center, edge_type.neighbor, rows, fan_out)
+            whole = StableSampler(network, 0).sample(*asked)
+            parts = StableSampler(network, 0, edges_at_once=edges).sample(*asked)
             for one, other in zip(whole, parts, strict=True):
                 assert one.tolist() == other.tolist()

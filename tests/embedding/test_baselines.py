@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from heterformer.batches.batcher import Batcher
-from heterformer.batches.stable import StableSample
+from heterformer.batches.stable import StableSampler
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.embedding import two_passes
 from heterformer.embedding.embed import embed, embed_run
@@ -31,10 +31,8 @@ def test_vectors_are_the_models_own(name: ModelName) -> None:
     found = embed(run.model(), network)
     assert set(found) == {"paper", *(("author", "venue") if name in HETEROGENEOUS else ())}
     work = two_passes.Embedding(run.model(), VisibleNetwork.whole(network))
-    sample = StableSample(work.visible, 0)
-    batch = Batcher(work.visible, work.tokens, dict(network.schema.neighbors), sample).nodes(
-        "paper", np.arange(40), np.uint64(0)
-    )
+    batcher = Batcher(work.visible, work.tokens, dict(network.schema.neighbors))
+    batch = batcher.nodes("paper", np.arange(40), StableSampler(network, 0))
     with evaluating(work.trained):
         expected = work.trained.encode_batch(batch)
     np.testing.assert_allclose(found["paper"][:40], expected.numpy(), rtol=1e-4, atol=1e-5)
@@ -47,13 +45,13 @@ def test_a_grown_network_and_what_did_not_change(
     run, grown = first_run(name), grown_state().built()
     embed_run(run.path, tmp_path / "old")
     computed: set[str] = set()
-    whole = two_passes.center_vectors
+    whole = two_passes.sampled_vectors
 
-    def noted(model: Any, batcher: Any, node_type: str, rows: Any, *others: Any) -> Any:
-        computed.update(grown.ids(node_type, rows))
-        return whole(model, batcher, node_type, rows, *others)
+    def noted(model: Any, batcher: Any, nodes: Any, *others: Any) -> Any:
+        computed.update(grown.ids(nodes.node_type, nodes.rows))
+        return whole(model, batcher, nodes, *others)
 
-    monkeypatch.setattr(two_passes, "center_vectors", noted)
+    monkeypatch.setattr(two_passes, "sampled_vectors", noted)
     new = embed_run(run.path, tmp_path / "new", network=grown.path, since=tmp_path / "old")
     assert {"new-1", "new-2"} <= computed
     assert len(computed) < 10

@@ -17,7 +17,7 @@ from safetensors.torch import load_file
 from transformers import AutoTokenizer
 
 from heterformer.batches.batcher import Batcher
-from heterformer.batches.stable import StableSample
+from heterformer.batches.stable import StableSampler
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.cli import main as cli
 from heterformer.embedding import embed as embed_module
@@ -60,12 +60,13 @@ def literal(model: Heterformer, network: Network, words: Any, options: EmbedOpti
     visible = VisibleNetwork.whole(network)
     cap = options.all_neighbors
     fan_out = {t: cap or n for t, n in network.schema.neighbors.items()}
-    batcher = Batcher(visible, open_tokens(network, words), fan_out, StableSample(visible, options.seed))
+    batcher = Batcher(visible, open_tokens(network, words), fan_out)
+    sampler = StableSampler(network, options.seed)
     found = {}
     with torch.no_grad():
         for t in network.schema.text_rich:
             rows = range(network.schema.counts[t])
-            batches = [batcher.nodes(t, np.array([row]), np.uint64(0)) for row in rows]
+            batches = [batcher.nodes(t, np.array([row]), sampler) for row in rows]
             found[t] = torch.cat([reference_vectors(model, batch) for batch in batches]).numpy()
         for t in network.schema.textless:
             found[t] = model.textless_vectors(t, torch.arange(network.schema.counts[t])).numpy()

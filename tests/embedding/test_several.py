@@ -226,12 +226,12 @@ def embedded_later(path: Path, out: Path, network: Path, old: Path) -> None:
 
 def embedded_since(path: Path, out: Path, old: Path, computed: Path) -> None:
     """Tells how many vectors were computed in each part."""
-    whole = two_passes.center_vectors
+    whole = two_passes.sampled_vectors
 
-    def counted(model: Any, batcher: Any, node_type: Any, rows: Any, *more: Any) -> Any:
+    def counted(model: Any, batcher: Any, nodes: Any, *more: Any) -> Any:
         with computed.open("a") as file:
-            file.write(f"{len(rows)}\n")
-        return whole(model, batcher, node_type, rows, *more)
+            file.write(f"{len(nodes)}\n")
+        return whole(model, batcher, nodes, *more)
 
-    two_passes.center_vectors = counted
+    two_passes.sampled_vectors = counted
     embed_run(path, out, EmbedOptions(h0=True), since=old, processes=ProcessGroup.from_environment())

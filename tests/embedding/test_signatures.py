@@ -17,11 +17,11 @@ from heterformer.network.hashes import Hashes
 from heterformer.network.tokens import PackedTokens
 from tests.learning import tiny_model, tiny_network, tiny_tokens
 
-ROWS = np.arange(30)
+ROWS, SAMPLER = np.arange(30), SeededSampler(np.uint64(1))
 
 
 def batch_of(rows: np.ndarray[tuple[int], np.dtype[np.int64]] = ROWS) -> Batch:
-    return Batcher(VisibleNetwork.whole(tiny_network()), tiny_tokens()).nodes("paper", rows, np.uint64(1))
+    return Batcher(VisibleNetwork.whole(tiny_network()), tiny_tokens()).nodes("paper", rows, SAMPLER)
 
 
 @pytest.fixture(scope="module")

@@ -44,14 +44,14 @@ def computed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., set[str]]:
 
     def embedded(run: Run, network: Network, out: Path, since: Path | None, **more: Any) -> set[str]:
         found: set[str] = set()
-        whole = two_passes.center_vectors
+        whole = two_passes.sampled_vectors
 
-        def noted(model: Any, batcher: Any, node_type: str, rows: Any, *others: Any) -> Any:
-            found.update(network.ids(node_type, rows))
-            return whole(model, batcher, node_type, rows, *others)
+        def noted(model: Any, batcher: Any, nodes: Any, *others: Any) -> Any:
+            found.update(network.ids(nodes.node_type, nodes.rows))
+            return whole(model, batcher, nodes, *others)
 
         with monkeypatch.context() as patched:
-            patched.setattr(two_passes, "center_vectors", noted)
+            patched.setattr(two_passes, "sampled_vectors", noted)
             embed_run(run.path, out, more.get("options", EVERY), network=network.path, since=since)
         return found
 

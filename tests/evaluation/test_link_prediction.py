@@ -13,7 +13,7 @@ from torch import Tensor
 from heterformer.arrays import Ints
 from heterformer.batches.batch import Batch
 from heterformer.batches.batcher import Batcher
-from heterformer.batches.pairs import evaluation_key
+from heterformer.batches.pairs import evaluation_sampler
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.evaluation import link_prediction
 from heterformer.evaluation.link_prediction import (
@@ -228,7 +228,9 @@ def evaluated(batcher: Batcher, parts: dict[str, Pairs]) -> list[LinkPrediction]
 
 
 def vectors_of(batcher: Batcher) -> Tensor:
-    return center_vectors(WholeNumbers(tiny_network()), batcher, "paper", np.arange(200), evaluation_key(0))
+    return center_vectors(
+        WholeNumbers(tiny_network()), batcher, "paper", np.arange(200), evaluation_sampler(0)
+    )
 
 
 def test_the_figures_are_those_of_the_vectors(batcher: Batcher, parts: dict[str, Pairs]) -> None:

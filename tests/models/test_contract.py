@@ -15,6 +15,7 @@ from transformers import AutoModel
 
 from heterformer.batches.batch import Batch, Neighbors, Texts
 from heterformer.batches.batcher import Batcher
+from heterformer.batches.sampling import SeededSampler
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.errors import InputError
 from heterformer.models.contract import NodeEncoder
@@ -278,11 +279,11 @@ class TestModelContract:
         model: Any = MODELS[name].from_backbone(tiny_reader(), tiny_network())
         model.prepare(tiny_tokens(), special_tokens=(0, 1, 2, 3))
         batcher, rows = Batcher(VisibleNetwork.whole(tiny_network()), tiny_tokens()), np.arange(30)
-        key = np.uint64(3)
+        sampler = SeededSampler(np.uint64(3))
         with torch.no_grad():
-            expected = model.encode_batch(batcher.nodes("paper", rows, key))
+            expected = model.encode_batch(batcher.nodes("paper", rows, sampler))
         with stored_states(model, tiny_tokens()) as states:
-            found = center_vectors(model, batcher, "paper", rows, key, states)
+            found = center_vectors(model, batcher, "paper", rows, sampler, states)
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
-        live = center_vectors(model, batcher, "paper", rows, key)
+        live = center_vectors(model, batcher, "paper", rows, sampler)
         torch.testing.assert_close(live, expected, rtol=1e-4, atol=1e-5)

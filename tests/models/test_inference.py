@@ -12,6 +12,7 @@ from torch import Tensor
 from transformers import AutoModel
 
 from heterformer.batches.batcher import Batcher
+from heterformer.batches.sampling import SeededSampler
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.models import Heterformer, inference
 from heterformer.models.inference import center_vectors, each_text, evaluating, plm_vectors
@@ -22,7 +23,7 @@ from tests.learning import tiny_model, tiny_network, tiny_reader, tiny_tokens
 from tests.models.random_batches import save_backbone
 from tests.networks import VOCABULARY, Facts, few, networks, tokenizer
 
-KEY = np.uint64(7)
+SAMPLER = SeededSampler(np.uint64(7))
 VIRTUAL_TOKENS = ("both", "text_rich", "textless", "none")
 
 
@@ -55,16 +56,15 @@ def test_equals_the_model_whatever_the_sizes(
     facts: Facts, block: int, tokens: int, virtual_tokens: str
 ) -> None:
     with facts.built() as network, pytest.MonkeyPatch.context() as patched:
-        patched.setattr(inference, "BLOCK", block)
         patched.setattr(inference, "TOKENS", tokens)
         model, batcher = new_model(network, virtual_tokens), batcher_of(network)
         stored = states_of(model, batcher)
         for node_type in network.schema.text_rich:
             rows = np.random.default_rng(0).permutation(network.schema.counts[node_type])
             with torch.no_grad():
-                expected = model.encode_batch(batcher.nodes(node_type, rows, KEY))
-            live = center_vectors(model, batcher, node_type, rows, KEY)
-            from_stored = center_vectors(model, batcher, node_type, rows, KEY, stored)
+                expected = model.encode_batch(batcher.nodes(node_type, rows, SAMPLER))
+            live = center_vectors(model, batcher, node_type, rows, SAMPLER, nodes_at_once=block)
+            from_stored = center_vectors(model, batcher, node_type, rows, SAMPLER, stored, block)
             torch.testing.assert_close(live, expected, rtol=1e-4, atol=1e-5)
             torch.testing.assert_close(from_stored, expected, rtol=1e-4, atol=1e-5)
 
@@ -73,16 +73,16 @@ def test_stored_states_are_what_is_used() -> None:
     batcher = Batcher(VisibleNetwork.whole(tiny_network()), tiny_tokens())
     model, rows = tiny_model(), np.arange(20)
     stored = states_of(model, batcher, more=1.0)
-    live = center_vectors(model, batcher, "paper", rows, KEY)
-    assert not torch.allclose(center_vectors(model, batcher, "paper", rows, KEY, stored), live)
+    live = center_vectors(model, batcher, "paper", rows, SAMPLER)
+    assert not torch.allclose(center_vectors(model, batcher, "paper", rows, SAMPLER, stored), live)
 
 
 def test_a_node_has_the_same_vector_in_whatever_company() -> None:
     batcher = Batcher(VisibleNetwork.whole(tiny_network()), tiny_tokens())
     model = tiny_model()
-    together = center_vectors(model, batcher, "paper", np.arange(60), KEY)
+    together = center_vectors(model, batcher, "paper", np.arange(60), SAMPLER)
     for rows in (np.array([7]), np.array([59, 0, 59]), np.arange(30, 60)):
-        torch.testing.assert_close(center_vectors(model, batcher, "paper", rows, KEY), together[rows])
+        torch.testing.assert_close(center_vectors(model, batcher, "paper", rows, SAMPLER), together[rows])
 
 
 @pytest.mark.parametrize("readout", ["cls", "mean"])
@@ -148,7 +148,7 @@ def test_evaluating_is_without_dropout_and_gradients_and_ends(training: bool) ->
 def test_vectors_do_not_depend_on_the_mode_the_model_is_in() -> None:
     batcher = Batcher(VisibleNetwork.whole(tiny_network()), tiny_tokens())
     vectors = [
-        center_vectors(tiny_model().train(mode), batcher, "paper", np.arange(9), KEY)
+        center_vectors(tiny_model().train(mode), batcher, "paper", np.arange(9), SAMPLER)
         for mode in (True, False)
     ]
     assert torch.equal(*vectors)

@@ -93,7 +93,7 @@ def _step(out: Path, network: Path, options: TrainingOptions) -> None:
         if processes.is_main:
             run.start(Network.open(network), options)
     trainer = Trainer(Network.open(network), run, options, processes)
-    batch, before = trainer.batches.numbered(0), processes.sent
+    batch, before = trainer.batches.of_run_step(0), processes.sent
     trainer.take_step(0)
     dense, rows = trainer.optimizers.dense_parameters, trainer.optimizers.row_parameters
     found = {

@@ -88,7 +88,8 @@ def test_moments_are_the_optimisers_state(sparse_tokens: bool) -> None:
     options = tiny_options(tiny_reader(), sparse_tokens=sparse_tokens)
     model = model_of(options)
     optimizers = Optimizers(model, options)
-    queries, keys = model.encode_batch(_batch()).chunk(2)
+    batch = _batch()
+    queries, keys, _ = batch.by_role(model.encode_batch(batch))
     link_prediction_loss(model.scores(queries, keys)).backward()
     unused = sum(p.numel() for p in optimizers.dense_parameters if p.grad is None)
     assert unused == 16  # the keys' bias of a layer of which only [CLS] is read

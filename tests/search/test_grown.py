@@ -140,13 +140,13 @@ def test_what_did_not_change_is_taken_over_from_the_runs_own(
 ) -> None:
     copy = shutil.copytree(run.path, tmp_path / "run", ignore=shutil.ignore_patterns("search"))
     _ = Searcher(copy).store
-    computed, whole = [], two_passes.center_vectors
+    computed, whole = [], two_passes.sampled_vectors
 
-    def noted(model: Any, batcher: Any, node_type: str, rows: Any, *others: Any) -> Any:
-        computed.extend(rows)
-        return whole(model, batcher, node_type, rows, *others)
+    def noted(model: Any, batcher: Any, nodes: Any, *others: Any) -> Any:
+        computed.extend(nodes.rows)
+        return whole(model, batcher, nodes, *others)
 
-    monkeypatch.setattr(two_passes, "center_vectors", noted)
+    monkeypatch.setattr(two_passes, "sampled_vectors", noted)
     found = Searcher(copy, network=grown.path).store.matrix("paper")
     assert 2 <= len(computed) < 10
     np.testing.assert_allclose(found, embed(run.model(), grown)["paper"], atol=1e-4)
@@ -186,14 +186,14 @@ def test_what_has_most_in_common_is_taken_over(
         tuple((a, b) for a, b in before.written_by if a in some),
         tuple((a, b) for a, b in before.published_in if a in some),
     ).built()
-    computed, whole = [], two_passes.center_vectors
+    computed, whole = [], two_passes.sampled_vectors
 
-    def noted(model: Any, batcher: Any, node_type: str, rows: Any, *others: Any) -> Any:
-        computed.append(len(rows))
-        return whole(model, batcher, node_type, rows, *others)
+    def noted(model: Any, batcher: Any, nodes: Any, *others: Any) -> Any:
+        computed.append(len(nodes))
+        return whole(model, batcher, nodes, *others)
 
     _ = Searcher(copy).store, Searcher(copy, network=few.path).store
-    monkeypatch.setattr(two_passes, "center_vectors", noted)
+    monkeypatch.setattr(two_passes, "sampled_vectors", noted)
     _ = Searcher(copy, network=grown.path).store
     assert 2 <= sum(computed) < 10
 

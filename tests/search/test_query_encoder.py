@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heterformer.batches.batcher import Batcher
+from heterformer.batches.sampling import SeededSampler
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.models.inference import center_vectors
 from heterformer.network.lookup import Node
@@ -27,7 +28,8 @@ def encoder() -> QueryEncoder:
 def vector_of(row: int, fan_out: dict[NodeType, int]) -> NDArray[np.float32]:
     """A paper's own vector, with so many neighbours of each type."""
     batcher = Batcher(VisibleNetwork.whole(tiny_network()), tiny_tokens(), fan_out)
-    return center_vectors(Run(tiny_run()).model(), batcher, "paper", np.array([row]), np.uint64(0))[0].numpy()
+    model, sampler = Run(tiny_run()).model(), SeededSampler(np.uint64(0))
+    return center_vectors(model, batcher, "paper", np.array([row]), sampler)[0].numpy()
 
 
 def around(row: int) -> list[Node]:

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from heterformer.batches.batch import Batch
+from heterformer.batches.batch import PairBatch, PairVectors
 from heterformer.batches.randomness import stream_key
 from heterformer.batches.slices import slices
 from heterformer.errors import InputError
@@ -43,7 +43,7 @@ def without_dropout(trainer: Trainer, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def stepped(
-    trainer: Trainer, batch: Batch, monkeypatch: pytest.MonkeyPatch
+    trainer: Trainer, batch: PairBatch, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[float, dict[str, Tensor]]:
     """The loss and the gradients that the optimisers are given."""
     found: dict[str, Tensor] = {}
@@ -52,16 +52,17 @@ def stepped(
         return trainer._step(batch), found
 
 
-def in_one_graph(trainer: Trainer, batch: Batch) -> tuple[float, dict[str, Tensor]]:
+def in_one_graph(trainer: Trainer, batch: PairBatch) -> tuple[float, dict[str, Tensor]]:
     """The loss of the vectors of all slices, each with its own dropout, nothing being computed twice."""
-    model, parts = trainer.model, []
+    model = trainer.model
+    parts: list[PairVectors] = []
     model.train()
     with trainer.accelerator.autocast():
         for part in slices(batch, MICRO):
-            place = [part.first_pair] if part.first_pair else []
+            place = [part.pair_offset] if part.pair_offset else []
             torch.manual_seed(int(stream_key(DROPOUT, 0, 0, *place) >> np.uint64(1)))
-            parts.append(model.encode_batch(part).chunk(2))
-        queries, keys = (torch.cat([part[side] for part in parts]) for side in (0, 1))
+            parts.append(part.by_role(model.encode_batch(part)))
+        queries, keys = (torch.cat([getattr(part, side) for part in parts]) for side in ("queries", "keys"))
         loss = link_prediction_loss(model.scores(queries, keys), batch.false_negatives)
     loss.backward()  # type: ignore[no-untyped-call]
     found = gradients(model)
@@ -141,13 +142,13 @@ def test_no_more_than_a_micro_batch_is_encoded_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trainer = new_trainer(tmp_path / "run", micro_batch=MICRO)
-    encode, met = trainer.model.encode, []
+    encode, met = trainer.model.encode_batch, []
 
-    def recorded(batch: Batch) -> Tensor:
-        met.append((len(batch.centers) // 2, torch.is_grad_enabled()))
+    def recorded(batch: PairBatch) -> Tensor:
+        met.append((batch.pairs, torch.is_grad_enabled()))
         return encode(batch)
 
-    monkeypatch.setattr(trainer.model, "encode", recorded)
+    monkeypatch.setattr(trainer.model, "encode_batch", recorded)
     trainer._step(trainer.batches.batch(0, 0))
     sizes = [5, 5, 5, 1]
     assert met == [(size, False) for size in sizes] + [(size, True) for size in sizes]

@@ -17,7 +17,7 @@ import torch
 from safetensors.torch import load_file
 
 from heterformer.batches.batcher import Batcher
-from heterformer.batches.pairs import evaluation_key
+from heterformer.batches.pairs import evaluation_sampler
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.cli import main as cli
 from heterformer.errors import InputError
@@ -97,12 +97,12 @@ def test_a_saved_model_gives_the_very_same_vectors(whole: Run) -> None:
     loaded = Heterformer.from_pretrained(whole.path)
     split = whole.split(tiny_network())
     batcher = Batcher(VisibleNetwork.for_evaluation(tiny_network(), split), tiny_tokens())
-    rows, key = np.arange(tiny_network().schema.counts["paper"]), evaluation_key(0)
-    vectors = [center_vectors(m, batcher, "paper", rows, key) for m in (trained_model, loaded)]
+    rows, sampler = np.arange(tiny_network().schema.counts["paper"]), evaluation_sampler(0)
+    vectors = [center_vectors(m, batcher, "paper", rows, sampler) for m in (trained_model, loaded)]
     assert torch.equal(*vectors)
     authors = torch.arange(tiny_network().schema.counts["author"])
     assert torch.equal(*(m.textless_vectors("author", authors) for m in (trained_model, loaded)))
-    assert not torch.equal(vectors[0], center_vectors(tiny_model(), batcher, "paper", rows, key))
+    assert not torch.equal(vectors[0], center_vectors(tiny_model(), batcher, "paper", rows, sampler))
 
 
 def test_the_model_card_says_what_was_trained(whole: Run) -> None:

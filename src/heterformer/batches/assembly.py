@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
-from heterformer.arrays import Ints
+from heterformer.arrays import Ints, ranges
 from heterformer.batches.batch import Batch, Neighbors, Texts
 from heterformer.network.schema import EdgeType, NodeType, Schema
 from heterformer.network.tokens import PackedTokens
@@ -24,13 +24,20 @@ class SampledEdges(NamedTuple):
     neighbor: NDArray[np.int32]
     edge_type: NDArray[np.int16]
 
+    def select(self, positions: Ints, centers: int) -> SampledEdges:
+        """The edges of some of the ``centers``, which are then counted in the order of ``positions``."""
+        bounds = np.searchsorted(self.center, np.arange(centers + 1))
+        start, stop = bounds[positions], bounds[positions + 1]
+        chosen = ranges(start, stop)
+        center = np.repeat(np.arange(len(positions)), stop - start)
+        return self._replace(center=center, neighbor=self.neighbor[chosen], edge_type=self.edge_type[chosen])
+
 
 def assemble(
     schema: Schema,
     tokens: PackedTokens,
     centers: Ints,
-    sampled: list[SampledEdges],
-    false_negatives: Tensor | None,
+    sampled: Sequence[SampledEdges],
 ) -> Batch:
     """``centers`` are text numbers; the neighbours of all kinds come as sampled edges."""
     texts = _Numbering()
@@ -62,7 +69,6 @@ def assemble(
         },
         textless={t: torch.from_numpy(rows) for t, rows in met.items() if len(rows)},
         text_numbers=torch.from_numpy(all_texts),
-        false_negatives=false_negatives,
     )
 
 

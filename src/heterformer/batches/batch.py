@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 import torch
 from torch import Tensor
@@ -62,8 +62,7 @@ class Batch:
     """Centre nodes with their neighbourhoods. A text that occurs several times in it is stored once.
 
     Texts that serve as somebody's neighbour come first: a model needs the states of
-    ``texts.first(neighbor_texts)`` and no others. For pairs, the first half of ``centers``
-    holds the queries and the second half their keys, in the same order.
+    ``texts.first(neighbor_texts)`` and no others.
     """
 
     texts: Texts
@@ -72,16 +71,56 @@ class Batch:
     neighbors: dict[EdgeType, Neighbors]
     textless: dict[NodeType, Tensor]  # distinct row numbers of each textless type met, (n_type,) int64
     text_numbers: Tensor | None = None  # (U,) int64, each text's number among all of the network's
-    false_negatives: Tensor | None = None  # (P, P) bool: key j is not query i's own, but no negative either
-    first_pair: int = 0  # of a part of a step's pairs: the place of its first one; the mask is then (p, P)
 
-    def without_neighbor_texts(self) -> Batch:
+    def without_neighbor_texts(self) -> Self:
         """The same batch for a model that is given the neighbours' states: only centres have tokens."""
         return replace(self, texts=self.texts.emptied_except(self.centers))
 
-    def to(self, device: torch.device | str) -> Batch:
+    def to(self, device: torch.device | str) -> Self:
         """The same batch on ``device``."""
         return replace(self, **{f.name: _moved(getattr(self, f.name), device) for f in fields(self)})
+
+
+class PairVectors(NamedTuple):
+    """The vectors of a pair batch's centres, by role."""
+
+    queries: Tensor  # (P, d)
+    keys: Tensor  # (P, d)
+    negatives: Tensor  # (N, d)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairBatch(Batch):
+    """A batch to learn a task from: its centres are P queries, then their P keys, then N further negatives.
+
+    Key ``i`` belongs to query ``i``. The other keys of the whole step are negatives of each query as well,
+    but for those in ``false_negatives``; so are the further negatives, which all queries share. No batcher
+    draws any yet. A batch can hold a part of its step's pairs, from ``pair_offset`` on.
+    """
+
+    task: str  # the name of the relation whose pairs these are
+    pairs: int  # P
+    pair_offset: int = 0
+    false_negatives: Tensor | None = None  # (P, keys of the step) bool: not the query's own, no negative
+
+    @property
+    def queries(self) -> slice:
+        """Where the queries are among the centres."""
+        return slice(0, self.pairs)
+
+    @property
+    def keys(self) -> slice:
+        """Where the keys are among the centres, in the order of their queries."""
+        return slice(self.pairs, 2 * self.pairs)
+
+    @property
+    def negatives(self) -> slice:
+        """Where the further negatives are among the centres."""
+        return slice(2 * self.pairs, len(self.centers))
+
+    def by_role(self, vectors: Tensor) -> PairVectors:
+        """The vectors of the centres, (2P + N, d), as those of queries, keys and negatives."""
+        return PairVectors(vectors[self.queries], vectors[self.keys], vectors[self.negatives])
 
 
 def _moved(value: T, device: torch.device | str) -> Any:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 
 import numpy as np
 import torch
@@ -11,17 +11,14 @@ from numpy.typing import NDArray
 
 from heterformer.arrays import Ints
 from heterformer.batches.assembly import SampledEdges, assemble
-from heterformer.batches.batch import Batch
-from heterformer.batches.randomness import stream_key
-from heterformer.batches.sampling import sample_neighbors
-from heterformer.batches.stable import StableSample
+from heterformer.batches.batch import Batch, PairBatch
+from heterformer.batches.false_negatives import MASK_ENTRIES, false_negative_masks
+from heterformer.batches.sampling import Sample, Sampler, SeededSampler
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.errors import InputError
-from heterformer.network.schema import NodeType
+from heterformer.network.schema import EdgeType, NodeType
 from heterformer.network.split.pairs import Pairs
 from heterformer.network.tokens import PackedTokens
-
-ENTRIES = 1 << 18  # of masks that are made at once: calls cost more than work, but large masks need memory
 
 
 class Batcher:
@@ -32,11 +29,9 @@ class Batcher:
         visible: VisibleNetwork,
         tokens: PackedTokens,
         fan_out: Mapping[NodeType, int] | None = None,
-        stable: StableSample | None = None,
     ) -> None:
         self.visible = visible
         self.tokens = tokens
-        self.stable = stable  # draws the neighbours of ``nodes``, whatever the key, if there is one
         self.schema = visible.network.schema
         self.fan_out = dict(fan_out if fan_out is not None else self.schema.neighbors)
         for node_type in self.fan_out:
@@ -44,144 +39,129 @@ class Batcher:
                 known = ", ".join(map(repr, self.schema.node_types))
                 raise InputError(f"a fan-out is given for {node_type!r}, the node types are {known}.")
 
-    def nodes(self, node_type: NodeType, rows: Ints, key: np.uint64) -> Batch:
-        """The given nodes as centres."""
-        return self._assembled([_Centers(node_type, [rows])], [key], [None])[0]
+    def sample(self, node_type: NodeType, rows: Ints, sampler: Sampler) -> SampledNodes:
+        """The nodes with their sampled neighbours, of which batches can be made."""
+        edges = []
+        for neighbor_type in self._neighbor_types(node_type):
+            sample = sampler.sample(self.visible, node_type, neighbor_type, rows, self.fan_out[neighbor_type])
+            edges.append(SampledEdges(neighbor_type, self._edge_types(node_type, neighbor_type), *sample))
+        return SampledNodes(node_type, rows, tuple(edges))
 
-    def pairs(self, pairs: Pairs, key: np.uint64, *, false_negatives: bool = False) -> Batch:
-        """Queries, then keys, as centres; neither end of a pair sees the other."""
+    def nodes(self, node_type: NodeType, rows: Ints, sampler: Sampler) -> Batch:
+        """The given nodes as centres."""
+        return self.batch_of(self.sample(node_type, rows, sampler))
+
+    def batch_of(self, nodes: SampledNodes) -> Batch:
+        """Nodes whose neighbours are sampled already as centres."""
+        centers = nodes.rows + self.tokens.first[nodes.node_type]
+        return assemble(self.schema, self.tokens, centers, nodes.edges)
+
+    def pairs(self, pairs: Pairs, key: np.uint64, *, false_negatives: bool = False) -> PairBatch:
+        """Queries and keys as centres; neither end of a pair sees the other.
+
+        ``key`` is that of the seeded samples.
+        """
         return self.several([pairs], [key], false_negatives=false_negatives)[0]
 
     def several(
         self,
-        parts: Sequence[Pairs],
+        steps: Sequence[Pairs],
         keys: Sequence[np.uint64],
         *,
         false_negatives: bool = False,
         shares: Sequence[slice] | None = None,
-    ) -> list[Batch]:
-        """A batch for each part, as ``pairs`` makes it; sampled together, since calls cost more than work.
+        mask_entries: int = MASK_ENTRIES,
+    ) -> list[PairBatch]:
+        """A batch for each step, as ``pairs`` makes it; sampled together, since calls cost more than work.
 
-        With ``shares`` it has only those pairs of its part as centres, but the mask of all keys.
+        With ``shares`` it has only those pairs of its step as centres, but the mask of all keys.
         """
         relation = self.schema.predicted
-        queries = [np.ascontiguousarray(part[:, 0]) for part in parts]
-        nodes = [np.ascontiguousarray(part[:, 1]) for part in parts]
-        shares = shares or [slice(0, len(part)) for part in parts]
-        masks = self._false_negatives(queries, nodes, shares) if false_negatives else [None] * len(parts)
-        queries = [ends[share] for ends, share in zip(queries, shares, strict=True)]
-        nodes = [ends[share] for ends, share in zip(nodes, shares, strict=True)]
+        shares = shares or [slice(0, len(pairs)) for pairs in steps]
+        masks: Sequence[NDArray[np.bool_] | None] = [None] * len(steps)
+        if false_negatives:
+            masks = false_negative_masks(self.visible, steps, shares, mask_entries)
+        own = [pairs[share] for pairs, share in zip(steps, shares, strict=True)]
+        queries, targets = ([np.ascontiguousarray(pairs[:, side]) for pairs in own] for side in (0, 1))
         if relation.source == relation.target:
-            both = [np.concatenate(ends) for ends in zip(queries, nodes, strict=True)]
-            partners = [np.concatenate(ends) for ends in zip(nodes, queries, strict=True)]
+            both = [np.concatenate(ends) for ends in zip(queries, targets, strict=True)]
+            partners = [np.concatenate(ends) for ends in zip(targets, queries, strict=True)]
             groups = [_Centers(relation.source, both, relation.source, partners)]
         else:
             groups = [
-                _Centers(relation.source, queries, relation.target, nodes),
-                _Centers(relation.target, nodes, relation.source, queries),
+                _Centers(relation.source, queries, relation.target, targets),
+                _Centers(relation.target, targets, relation.source, queries),
             ]
-        batches = self._assembled(groups, keys, masks)
-        return [replace(b, first_pair=share.start) for b, share in zip(batches, shares, strict=True)]
+        return [
+            PairBatch(
+                **{field.name: getattr(batch, field.name) for field in fields(batch)},
+                task=relation.name,
+                pairs=share.stop - share.start,
+                pair_offset=share.start,
+                false_negatives=None if mask is None else torch.from_numpy(mask),
+            )
+            for batch, share, mask in zip(self._assembled(groups, keys), shares, masks, strict=True)
+        ]
 
-    def false_negatives(self, queries: Ints, keys: Ints) -> NDArray[np.bool_]:
-        """(P, P): key j is not query i's own, but no negative either.
-
-        A visible edge joins them, either way round, or key j is the same node as key i or as the
-        query. Held-out edges are not consulted: that they exist must not reach training.
-        """
-        return self._false_negatives([queries], [keys], [slice(0, len(queries))])[0]
-
-    def _false_negatives(
-        self, queries: Sequence[Ints], keys: Sequence[Ints], shares: Sequence[slice]
-    ) -> list[NDArray[np.bool_]]:
-        """(p, P) each: the rows of a share of the queries."""
-        masks = [np.empty((s.stop - s.start, len(k)), dtype=bool) for s, k in zip(shares, keys, strict=True)]
-        for rows in _groups([mask.shape for mask in masks]):
-            asked = [slice(shares[n].start + r.start, shares[n].start + r.stop) for n, r in rows]
-            each = list(zip((n for n, _ in rows), asked, strict=True))
-            query = np.concatenate([np.repeat(queries[n][r], len(keys[n])) for n, r in each])
-            key = np.concatenate([np.tile(keys[n], r.stop - r.start) for n, r in each])
-            own = np.concatenate([np.repeat(keys[n][r], len(keys[n])) for n, r in each])
-            sizes = [masks[n][r].size for n, r in rows]
-            found = np.split(self._no_negatives(query, key, own), np.cumsum(sizes)[:-1])
-            for (n, r), part in zip(rows, found, strict=True):
-                masks[n][r] = part.reshape(-1, len(keys[n]))
-        for mask, share in zip(masks, shares, strict=True):
-            np.fill_diagonal(mask[:, share], False)
-        return masks
-
-    def _no_negatives(self, query: Ints, key: Ints, own: Ints) -> NDArray[np.bool_]:
-        """Of each query and key, whether the key, if it is not the query's own, is no negative."""
-        relation = self.schema.predicted
-        edge_types = [relation.forward]
-        mask: NDArray[np.bool_] = key == own
-        if relation.source == relation.target:
-            edge_types.append(relation.backward)
-            mask |= query == key
-        visible = self.visible.adjacency(relation.source, relation.target)
-        lower, upper = visible.adjacency.between(query, key)
-        seen = np.flatnonzero(visible.rank(upper) > visible.rank(lower))
-        numbers = [self.schema.edge_types.index(e) for e in edge_types]
-        mask[seen] |= visible.adjacency.holds(lower[seen], upper[seen], numbers)
-        return mask
-
-    def _assembled(
-        self,
-        groups: Sequence[_Centers],
-        keys: Sequence[np.uint64],
-        masks: Sequence[NDArray[np.bool_] | None],
-    ) -> list[Batch]:
+    def _assembled(self, groups: Sequence[_Centers], keys: Sequence[np.uint64]) -> list[Batch]:
         sampled: list[list[SampledEdges]] = [[] for _ in keys]
-        first = [0] * len(keys)  # the position of the group's first centre in each batch
+        offsets = [0] * len(keys)  # of the group's centres among those of each batch
         for group in groups:
-            for neighbor_type in self.schema.neighbor_types_of(group.node_type):
-                if self.fan_out.get(neighbor_type, 0) > 0:
-                    for number, edges in enumerate(self._sampled(group, neighbor_type, keys, first)):
-                        sampled[number].append(edges)
-            first = [start + len(rows) for start, rows in zip(first, group.parts, strict=True)]
+            for neighbor_type in self._neighbor_types(group.node_type):
+                for number, edges in enumerate(self._sampled(group, neighbor_type, keys, offsets)):
+                    sampled[number].append(edges)
+            offsets = [start + len(rows) for start, rows in zip(offsets, group.rows, strict=True)]
         batches = []
-        for number, mask in enumerate(masks):
-            centers = np.concatenate([g.parts[number] + self.tokens.first[g.node_type] for g in groups])
-            square = None if mask is None else torch.from_numpy(mask)
-            batches.append(assemble(self.schema, self.tokens, centers, sampled[number], square))
+        for number, edges_of_batch in enumerate(sampled):
+            centers = np.concatenate([g.rows[number] + self.tokens.first[g.node_type] for g in groups])
+            batches.append(assemble(self.schema, self.tokens, centers, edges_of_batch))
         return batches
 
     def _sampled(
-        self, group: _Centers, neighbor_type: NodeType, keys: Sequence[np.uint64], first: Sequence[int]
+        self, group: _Centers, neighbor_type: NodeType, keys: Sequence[np.uint64], offsets: Sequence[int]
     ) -> list[SampledEdges]:
         """One neighbour type's sample, cut into the batches it is for."""
-        types = self.schema.node_types
-        number = types.index(group.node_type) * len(types) + types.index(neighbor_type)
-        streams = np.array([stream_key(int(key), number) for key in keys], dtype=np.uint64)
-        lengths = [len(rows) for rows in group.parts]
-        centers, most = np.concatenate(group.parts), self.fan_out[neighbor_type]
-        if self.stable is not None and group.partner_type is None:
-            sample = self.stable.draw(group.node_type, neighbor_type, centers, most)
-        else:
-            sample = sample_neighbors(
-                self.visible.adjacency(group.node_type, neighbor_type),
-                centers,
-                most,
-                np.repeat(streams, lengths),
-                np.concatenate(group.partners) if group.partner_type == neighbor_type else None,
-            )
-        edge_types = tuple(
-            (number, e)
-            for number, e in enumerate(self.schema.edge_types)
-            if (e.center, e.neighbor) == (group.node_type, neighbor_type)
+        lengths = [len(rows) for rows in group.rows]
+        sample = SeededSampler(np.repeat(np.array(keys, dtype=np.uint64), lengths)).sample(
+            self.visible,
+            group.node_type,
+            neighbor_type,
+            np.concatenate(group.rows),
+            self.fan_out[neighbor_type],
+            np.concatenate(group.partners) if group.partner_type == neighbor_type else None,
         )
+        edge_types = self._edge_types(group.node_type, neighbor_type)
         begins = np.concatenate([[0], np.cumsum(lengths)])
         cuts = np.searchsorted(sample.center, begins)
         return [
-            SampledEdges(
-                neighbor_type,
-                edge_types,
-                sample.center[a:b] - (begin - start),
-                sample.neighbor[a:b],
-                sample.edge_type[a:b],
-            )
-            for a, b, begin, start in zip(cuts[:-1], cuts[1:], begins, first, strict=False)
+            SampledEdges(neighbor_type, edge_types, *_cut(sample, a, b, offset - begin))
+            for a, b, begin, offset in zip(cuts[:-1], cuts[1:], begins, offsets, strict=False)
         ]
+
+    def _neighbor_types(self, node_type: NodeType) -> list[NodeType]:
+        """Those of which neighbours are sampled at all."""
+        return [t for t in self.schema.neighbor_types_of(node_type) if self.fan_out.get(t, 0) > 0]
+
+    def _edge_types(self, center: NodeType, neighbor: NodeType) -> tuple[tuple[int, EdgeType], ...]:
+        numbered = enumerate(self.schema.edge_types)
+        return tuple((n, e) for n, e in numbered if (e.center, e.neighbor) == (center, neighbor))
+
+
+@dataclass(frozen=True)
+class SampledNodes:
+    """Nodes of one text-rich type with their sampled neighbours."""
+
+    node_type: NodeType
+    rows: Ints
+    edges: tuple[SampledEdges, ...]  # one for each neighbour type
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def select(self, positions: Ints) -> SampledNodes:
+        """The nodes at ``positions``, in that order, as if they had been sampled alone."""
+        edges = tuple(edges.select(positions, len(self.rows)) for edges in self.edges)
+        return SampledNodes(self.node_type, self.rows[positions], edges)
 
 
 @dataclass(frozen=True)
@@ -189,23 +169,12 @@ class _Centers:
     """The centres of one type, batch by batch, and the node that each must not see."""
 
     node_type: NodeType
-    parts: Sequence[Ints]
-    partner_type: NodeType | None = None
-    partners: Sequence[Ints] = ()
+    rows: Sequence[Ints]
+    partner_type: NodeType
+    partners: Sequence[Ints]
 
 
-def _groups(shapes: Sequence[tuple[int, ...]]) -> Iterator[list[tuple[int, slice]]]:
-    """Rows of several matrices, as (matrix, rows), in groups of about ``ENTRIES`` entries."""
-    group: list[tuple[int, slice]] = []
-    room = ENTRIES
-    for number, (count, width) in enumerate(shapes):
-        most = max(1, ENTRIES // max(1, width))
-        for start in range(0, count, most):
-            rows = slice(start, min(start + most, count))
-            if group and (rows.stop - start) * width > room:
-                yield group
-                group, room = [], ENTRIES
-            group.append((number, rows))
-            room -= (rows.stop - start) * width
-    if group:
-        yield group
+def _cut(sample: Sample, start: int, stop: int, shift: int) -> Sample:
+    """Some of the edges, their centres counted from elsewhere."""
+    part = slice(start, stop)
+    return Sample(sample.center[part] + shift, sample.neighbor[part], sample.edge_type[part])

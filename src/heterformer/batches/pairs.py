@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 from numpy.typing import NDArray
 
-from heterformer.batches.batch import Batch
+from heterformer.batches.batch import PairBatch
 from heterformer.batches.batcher import Batcher
 from heterformer.batches.positives import fresh_positives
 from heterformer.batches.randomness import stream_key
+from heterformer.batches.sampling import SeededSampler
 from heterformer.network.split.pairs import Pairs
 
-BLOCK, CENTERS = 32, 2048  # at most so many steps are made at once, and of so many nodes
 TRAINING, EVALUATION, POSITIVES = 1, 2, 4  # purposes, 3 being dropout: their streams have nothing in common
 
 
@@ -34,12 +32,16 @@ class TrainingBatches:
         false_negatives: bool = True,
         fresh: bool = False,
         share: tuple[int, int] = (0, 1),
+        steps_at_once: int = 32,
+        centers_at_once: int = 2048,
     ) -> None:
+        """At most ``steps_at_once`` batches are made together, of at most ``centers_at_once`` nodes."""
         self.batcher, self.pairs = batcher, pairs
         self.batch_size, self.seed = batch_size, seed
         self.false_negatives, self.fresh, self.share = false_negatives, fresh, share
         self.skipped = 0  # steps by which a run is further than it has taken, since its batches were larger
-        self._block: tuple[tuple[int, int], list[Batch]] = ((-1, -1), [])
+        self._steps_at_once = max(1, min(steps_at_once, centers_at_once // (2 * batch_size)))
+        self._made: tuple[tuple[int, int], list[PairBatch]] = ((-1, -1), [])
         self._order: tuple[int, NDArray[np.int64]] = (-1, np.empty(0, dtype=np.int64))
 
     @property
@@ -48,26 +50,22 @@ class TrainingBatches:
         full, rest = divmod(len(self.pairs), self.batch_size)
         return full + (rest > 1)
 
-    def batch(self, epoch: int, step: int) -> Batch:
-        steps = max(1, min(BLOCK, CENTERS // (2 * self.batch_size)))
-        block = (epoch, step // steps)
-        if self._block[0] != block:
-            self._block = (block, self._made(epoch, step // steps * steps, steps))
-        return self._block[1][step % steps]
+    def batch(self, epoch: int, step: int) -> PairBatch:
+        """The batch of one step of an epoch."""
+        steps = self._steps_at_once
+        group = (epoch, step // steps)
+        if self._made[0] != group:
+            self._made = (group, self._make(epoch, step // steps * steps, steps))
+        return self._made[1][step % steps]
 
-    def numbered(self, number: int) -> Batch:
-        """The batch of a run's step with this number, counted over all epochs."""
-        return self.batch(*divmod(number + self.skipped, self.steps_per_epoch))
+    def of_run_step(self, step: int) -> PairBatch:
+        """The batch of a run's step, counted over all epochs."""
+        return self.batch(*divmod(step + self.skipped, self.steps_per_epoch))
 
-    def epoch(self, epoch: int, first_step: int = 0) -> Iterator[Batch]:
-        """The batches of one epoch, from ``first_step`` on."""
-        for step in range(first_step, self.steps_per_epoch):
-            yield self.batch(epoch, step)
-
-    def _made(self, epoch: int, first: int, count: int) -> list[Batch]:
-        steps = range(first, min(first + count, self.steps_per_epoch))
+    def _make(self, epoch: int, start: int, count: int) -> list[PairBatch]:
+        steps = range(start, min(start + count, self.steps_per_epoch))
         order = self._ordered(epoch)
-        pairs = self.pairs[order[first * self.batch_size : (first + len(steps)) * self.batch_size]]
+        pairs = self.pairs[order[start * self.batch_size : (start + len(steps)) * self.batch_size]]
         if self.fresh:
             pairs = fresh_positives(self.batcher.visible, pairs, stream_key(POSITIVES, self.seed, epoch))
         parts = [pairs[i : i + self.batch_size] for i in range(0, len(pairs), self.batch_size)]
@@ -93,7 +91,6 @@ def evaluation_key(seed: int) -> np.uint64:
     return stream_key(EVALUATION, seed)
 
 
-def evaluation_batches(batcher: Batcher, pairs: Pairs, batch_size: int, seed: int) -> Iterator[Batch]:
-    """Pairs as they are stored (already shuffled), each batch one in-batch ranking of the paper's form."""
-    for first in range(0, len(pairs), batch_size):
-        yield batcher.pairs(pairs[first : first + batch_size], evaluation_key(seed))
+def evaluation_sampler(seed: int) -> SeededSampler:
+    """The sampler of that stream."""
+    return SeededSampler(evaluation_key(seed))

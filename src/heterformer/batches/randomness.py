@@ -24,6 +24,12 @@ def stream_key(*parts: int) -> np.uint64:
     return np.uint64(key[0])
 
 
+def stream_keys(keys: Keys, part: int) -> Keys:
+    """``stream_key(key, part)`` for each of ``keys``."""
+    first = mixed(np.atleast_1d(np.asarray(keys, dtype=np.uint64)))
+    return mixed(first ^ np.uint64(part % (1 << 64)))
+
+
 def uniform(key: Keys, nodes: NDArray[np.integer[Any]], rounds: int) -> NDArray[np.float64]:
     """Numbers in [0, 1): one per node and round, (nodes, rounds)."""
     seeds = mixed(nodes.astype(np.uint64) + key)[:, None]

@@ -1,15 +1,17 @@
-"""Neighbour sampling: per neighbour type, without replacement, for all centres of a batch at once."""
+"""Neighbour sampling: the protocol, and the seeded sampler of training and evaluation."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heterformer.arrays import Ints
-from heterformer.batches.randomness import Keys, uniform
-from heterformer.batches.visible import VisibleAdjacency
+from heterformer.batches.randomness import Keys, stream_keys, uniform
+from heterformer.batches.visible import VisibleAdjacency, VisibleNetwork
+from heterformer.network.schema import NodeType
 
 
 class Sample(NamedTuple):
@@ -18,6 +20,49 @@ class Sample(NamedTuple):
     center: Ints  # the position of the centre among those asked for
     neighbor: NDArray[np.int32]
     edge_type: NDArray[np.int16]
+
+
+class Sampler(Protocol):
+    """Draws neighbours: per neighbour type, without replacement, for many centres at once.
+
+    A node's sample depends on the node and the sampler alone, not on the other centres: a node has the
+    same neighbours in whatever batch it is met.
+    """
+
+    def sample(
+        self,
+        visible: VisibleNetwork,
+        center_type: NodeType,
+        neighbor_type: NodeType,
+        centers: Ints,
+        fan_out: int,
+    ) -> Sample:
+        """Up to ``fan_out`` visible neighbours of one type for each centre (a row of ``center_type``)."""
+        ...
+
+
+@dataclass(frozen=True)
+class SeededSampler:
+    """Draws uniformly, by random numbers that are a function of a key and the node."""
+
+    key: Keys  # one for all centres, or one for each
+
+    def sample(
+        self,
+        visible: VisibleNetwork,
+        center_type: NodeType,
+        neighbor_type: NodeType,
+        centers: Ints,
+        fan_out: int,
+        without: Ints | None = None,
+    ) -> Sample:
+        """The sample; ``without`` is as in ``sample_neighbors``."""
+        types = visible.network.schema.node_types
+        stream = types.index(center_type) * len(types) + types.index(neighbor_type)
+        keys = stream_keys(self.key, stream)
+        return sample_neighbors(
+            visible.adjacency(center_type, neighbor_type), centers, fan_out, keys, without
+        )
 
 
 def sample_neighbors(
@@ -29,17 +74,17 @@ def sample_neighbors(
     (-1 for none): the other end of a pair. The cost does not depend on degrees.
     """
     adjacency = visible.adjacency
-    first = visible.rank(adjacency.indptr[centers])
+    start = visible.rank(adjacency.indptr[centers])
     count = visible.counts(centers)
     if without is not None:
         lower, upper = adjacency.between(centers, without)
-        lower, upper = visible.rank(lower) - first, visible.rank(upper) - first
+        lower, upper = visible.rank(lower) - start, visible.rank(upper) - start
         count = count - (upper - lower)
     chosen, drawn = _floyd(count, fan_out, uniform(key, centers, fan_out))  # (C, k), (C, k)
     if without is not None:  # step over the other end's entries, which stand together
         chosen += (chosen >= lower[:, None]) * (upper - lower)[:, None]
     center, column = np.nonzero(drawn)
-    position = visible.position(first[center] + chosen[center, column])
+    position = visible.position(start[center] + chosen[center, column])
     return Sample(center, adjacency.neighbor[position], adjacency.edge_type[position])
 
 

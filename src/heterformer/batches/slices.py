@@ -3,70 +3,89 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
-from heterformer.batches.batch import Batch, Neighbors
+from heterformer.batches.batch import Batch, Neighbors, PairBatch
+
+B = TypeVar("B", bound=Batch)
 
 
-def slices(batch: Batch, most: int | None = None) -> list[Batch]:
-    """A batch of pairs cut into batches of at most ``most`` pairs each; none if it has no pairs."""
-    pairs = len(batch.centers) // 2
-    if most is None or pairs <= most:
-        return [batch] if pairs else []
-    return [pair_slice(batch, start, min(start + most, pairs)) for start in range(0, pairs, most)]
+def slices(batch: PairBatch, most: int | None = None) -> list[PairBatch]:
+    """A batch cut into batches of at most ``most`` pairs each; none if it has no pairs."""
+    if most is None or batch.pairs <= most:
+        return [batch] if batch.pairs else []
+    return [pair_slice(batch, start, min(start + most, batch.pairs)) for start in range(0, batch.pairs, most)]
 
 
-def pair_slice(batch: Batch, start: int, stop: int) -> Batch:
+def pair_slice(batch: PairBatch, start: int, stop: int) -> PairBatch:
     """The pairs from ``start`` to ``stop`` with what they need and nothing else, as if made of them alone.
 
-    What is a negative is a matter of the whole batch and stays behind.
+    Further negatives are divided as the pairs are. What is a false negative is a matter of the whole batch
+    and stays behind.
     """
-    pairs = len(batch.centers) // 2
-    chosen = torch.cat([torch.arange(start, stop), torch.arange(pairs + start, pairs + stop)])
+    negatives = len(batch.centers) - batch.negatives.start
+    chosen = torch.cat(
+        [
+            torch.arange(batch.queries.start + start, batch.queries.start + stop),
+            torch.arange(batch.keys.start + start, batch.keys.start + stop),
+            batch.negatives.start
+            + torch.arange(negatives * start // batch.pairs, negatives * stop // batch.pairs),
+        ]
+    )
+    return replace(
+        select_centers(batch, chosen),
+        pairs=stop - start,
+        pair_offset=batch.pair_offset + start,
+        false_negatives=None,
+    )
+
+
+def select_centers(batch: B, chosen: Tensor) -> B:
+    """The batch of the centres at the positions ``chosen`` alone, with what they need and nothing else."""
     centers = batch.centers[chosen]
-    place = _places(chosen, 2 * pairs)
+    position = _positions(chosen, len(batch.centers))
     kept = {}
     for edge_type, n in batch.neighbors.items():
-        edges = torch.nonzero(place[n.center] >= 0).flatten()
+        edges = torch.nonzero(position[n.center] >= 0).flatten()
         if len(edges):
-            kept[edge_type] = Neighbors(place[n.center[edges]], n.node[edges])
-    met = [n.node for r, n in kept.items() if r.neighbor not in batch.textless]
-    neighbors = torch.unique(torch.cat([batch.centers[:0], *met]))
-    texts = torch.cat([neighbors, _others(batch, centers, neighbors)])
-    rows = {
+            kept[edge_type] = Neighbors(position[n.center[edges]], n.node[edges])
+    neighbor_nodes = [n.node for r, n in kept.items() if r.neighbor not in batch.textless]
+    neighbors = torch.unique(torch.cat([batch.centers[:0], *neighbor_nodes]))
+    texts = torch.cat([neighbors, _other_texts(batch, centers, neighbors)])
+    textless = {
         t: torch.unique(torch.cat([batch.centers[:0], *(n.node for r, n in kept.items() if r.neighbor == t)]))
         for t in batch.textless
     }
-    among_texts = _places(texts, len(batch.texts))
-    among = {t: _places(chosen, len(batch.textless[t])) for t, chosen in rows.items()}
+    text_position = _positions(texts, len(batch.texts))
+    textless_position = {t: _positions(nodes, len(batch.textless[t])) for t, nodes in textless.items()}
     return replace(
         batch,
         texts=batch.texts.select(texts),
         neighbor_texts=len(neighbors),
-        centers=among_texts[centers],
+        centers=text_position[centers],
         neighbors={
-            r: Neighbors(n.center, among.get(r.neighbor, among_texts)[n.node]) for r, n in kept.items()
+            r: Neighbors(n.center, textless_position.get(r.neighbor, text_position)[n.node])
+            for r, n in kept.items()
         },
-        textless={t: batch.textless[t][chosen] for t, chosen in rows.items() if len(chosen)},
+        textless={t: batch.textless[t][nodes] for t, nodes in textless.items() if len(nodes)},
         text_numbers=None if batch.text_numbers is None else batch.text_numbers[texts],
-        false_negatives=None,
-        first_pair=batch.first_pair + start,
     )
 
 
-def _places(chosen: Tensor, count: int) -> Tensor:
-    """(count,): of each of ``count`` things its place among the chosen ones, or -1."""
-    places = torch.full((count,), -1)
-    places[chosen] = torch.arange(len(chosen))
-    return places
+def _positions(chosen: Tensor, count: int) -> Tensor:
+    """(count,): of each of ``count`` things its position among the chosen ones, or -1."""
+    positions = torch.full((count,), -1)
+    positions[chosen] = torch.arange(len(chosen))
+    return positions
 
 
-def _others(batch: Batch, centers: Tensor, neighbors: Tensor) -> Tensor:
+def _other_texts(batch: Batch, centers: Tensor, neighbors: Tensor) -> Tensor:
     """The centres' texts that are nobody's neighbour, by their numbers if these are known."""
     alone = torch.ones(len(batch.texts), dtype=torch.bool)
     alone[neighbors] = False
     distinct = torch.unique(centers)
-    found: Tensor = distinct[alone[distinct]]
-    return found if batch.text_numbers is None else found[torch.argsort(batch.text_numbers[found])]
+    others: Tensor = distinct[alone[distinct]]
+    return others if batch.text_numbers is None else others[torch.argsort(batch.text_numbers[others])]

@@ -1,4 +1,4 @@
-"""The neighbour sample of an embedding: a function of ids, the same in a network that is built later."""
+"""The sampler of embedding: a function of ids, the same in a network that is built later."""
 
 from __future__ import annotations
 
@@ -13,45 +13,54 @@ from heterformer.batches.sampling import Sample
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.network.hashes import Hashes, mixed, string_hash, string_hashes
 from heterformer.network.schema import NodeType
+from heterformer.network.store import Network
 
-EDGES = 1 << 20  # whose numbers are in memory at a time, so that a hub's need no room of their own
 EMBEDDING = 5  # the purpose of this random stream, beside those of training, evaluation, dropout, positives
 
 
-class StableSample:
-    """Of each centre the neighbours whose edges have the smallest random numbers.
+class StableSampler:
+    """Draws of each centre the neighbours whose edges have the smallest random numbers.
 
     An edge's number is a hash of the seed, the two ids and the edge type. Row numbers, batches and other
     edges have no part in it: an edge that is added to a network displaces at most one sampled neighbour at
     each of its ends.
     """
 
-    def __init__(self, visible: VisibleNetwork, seed: int) -> None:
-        self.visible = visible
+    def __init__(self, network: Network, seed: int, edges_at_once: int = 1 << 20) -> None:
+        """Random numbers of ``edges_at_once`` are in memory, so that a hub's need no room of their own."""
+        self.network = network
+        self.edges_at_once = edges_at_once
         self._key = stream_key(EMBEDDING, seed)
         self._ids: dict[NodeType, Hashes] = {}
-        names = [string_hash(r.name) for r in visible.network.schema.edge_types]
+        names = [string_hash(r.name) for r in network.schema.edge_types]
         self._edge_types = np.array(names, dtype=np.uint64)
 
     def ids(self, node_type: NodeType) -> Hashes:
         """A hash of each node's id."""
         if node_type not in self._ids:
-            self._ids[node_type] = string_hashes(self.visible.network.column(node_type, "id"))
+            self._ids[node_type] = string_hashes(self.network.column(node_type, "id"))
         return self._ids[node_type]
 
-    def draw(self, center: NodeType, neighbor: NodeType, centers: Ints, fan_out: int) -> Sample:
+    def sample(
+        self,
+        visible: VisibleNetwork,
+        center_type: NodeType,
+        neighbor_type: NodeType,
+        centers: Ints,
+        fan_out: int,
+    ) -> Sample:
         """Up to ``fan_out`` visible neighbours of each centre. The cost is one hash per edge."""
-        visible = self.visible.adjacency(center, neighbor)
-        adjacency = visible.adjacency
-        first, count = visible.rank(adjacency.indptr[centers]), visible.counts(centers)
-        own = mixed(self.ids(center)[centers] ^ self._key)  # (n,)
+        view = visible.adjacency(center_type, neighbor_type)
+        adjacency = view.adjacency
+        start, count = view.rank(adjacency.indptr[centers]), view.counts(centers)
+        own = mixed(self.ids(center_type)[centers] ^ self._key)  # (n,)
         place, positions = np.empty(0, np.int64), np.empty(0, np.int64)
         numbers = np.empty(0, np.uint64)
-        for low, high in _blocks(count):
+        for low, high in _edge_blocks(count, self.edges_at_once):
             # The smallest so far beside the next edges: what is the smallest of all is never lost.
             more = np.repeat(np.arange(len(centers)), high - low)
-            edges = visible.position(ranges(first + low, first + high))
-            others = self.ids(neighbor)[adjacency.neighbor[edges]]
+            edges = view.position(ranges(start + low, start + high))
+            others = self.ids(neighbor_type)[adjacency.neighbor[edges]]
             kinds = self._edge_types[adjacency.edge_type[edges]]
             place, positions = np.concatenate([place, more]), np.concatenate([positions, edges])
             numbers = np.concatenate([numbers, mixed(mixed(own[more] + others) ^ kinds)])
@@ -62,13 +71,13 @@ class StableSample:
         return Sample(place, adjacency.neighbor[positions], adjacency.edge_type[positions])
 
 
-def _blocks(count: Ints) -> Iterator[tuple[Ints, Ints]]:
-    """Slices ``low`` to ``high`` of every centre's edges, that make up ``EDGES`` edges at a time."""
+def _edge_blocks(count: Ints, edges: int) -> Iterator[tuple[Ints, Ints]]:
+    """Slices ``low`` to ``high`` of every centre's edges, that make up ``edges`` edges at a time."""
     end = np.cumsum(count)
     start = end - count
-    for block in range(0, int(count.sum()), EDGES):
+    for block in range(0, int(count.sum()), edges):
         low = np.clip(block - start, 0, count)
-        yield low, np.clip(block + EDGES - start, low, count)
+        yield low, np.clip(block + edges - start, low, count)
 
 
 def _smallest(place: Ints, numbers: Hashes, most: int) -> NDArray[np.int64]:

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from heterformer.batches.batcher import Batcher
-from heterformer.batches.stable import StableSample
+from heterformer.batches.stable import StableSampler
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.distributed import ProcessGroup
 from heterformer.embedding.options import EmbedOptions
@@ -34,15 +34,13 @@ from heterformer.embedding.vectors import (
 from heterformer.errors import InputError
 from heterformer.files import replace_folder
 from heterformer.models.contract import NodeEncoder
-from heterformer.models.inference import center_batches, center_vectors, neighbor_numbers
+from heterformer.models.inference import center_batches, neighbor_numbers, sampled_vectors
 from heterformer.network.schema import NodeType
 from heterformer.network.tokens import open_tokens
 from heterformer.progress import progress_bar
 from heterformer.states import row_file
 from heterformer.states.row_file import RowFile, kept_array
 from heterformer.states.text_states import TextStates
-
-ANY_KEY = np.uint64(0)  # the stable sample does not depend on it
 
 
 class Embedding:
@@ -65,9 +63,8 @@ class Embedding:
         self.tokens = open_tokens(self.network, tokenizer or model.tokenizer, model.schema.max_tokens)
         self.types = self._types()
         self._check_h0()
-        self.batcher = Batcher(
-            visible, self.tokens, self._fan_out(), StableSample(visible, self.options.seed)
-        )
+        self.batcher = Batcher(visible, self.tokens, self._fan_out())
+        self.sampler = StableSampler(self.network, self.options.seed)
         self.since = None if since is None else self._since(since)
 
     def _since(self, path: Path) -> Since:
@@ -186,7 +183,9 @@ class Embedding:
             for node_type, parts in todo.items():
                 for start, stop in parts:
                     rows = self._changed(node_type, start, stop)
-                    for _, batch in center_batches(self.batcher, node_type, rows, ANY_KEY):
+                    for _, batch in center_batches(
+                        self.batcher, self.batcher.sample(node_type, rows, self.sampler)
+                    ):
                         wanted[neighbor_numbers(batch)] = True
                     bar.advance(stop - start)
         return wanted
@@ -200,7 +199,9 @@ class Embedding:
 
     def _signatures(self, node_type: NodeType, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
         found = np.empty(len(rows), dtype=np.uint64)
-        for positions, batch in center_batches(self.batcher, node_type, rows, ANY_KEY):
+        for positions, batch in center_batches(
+            self.batcher, self.batcher.sample(node_type, rows, self.sampler)
+        ):
             found[positions] = self.signatures.of(batch)
         return found
 
@@ -218,8 +219,8 @@ class Embedding:
     def _part(self, node_type: NodeType, start: int, stop: int, spool: TextStates) -> NDArray[Any]:
         vectors = np.empty((stop - start, self.trained.width), dtype=self.options.dtype)
         rows = self._changed(node_type, start, stop)
-        found = center_vectors(self.model, self.batcher, node_type, rows, ANY_KEY, spool)
-        vectors[rows - start] = found.numpy()
+        nodes = self.batcher.sample(node_type, rows, self.sampler)
+        vectors[rows - start] = sampled_vectors(self.model, self.batcher, nodes, spool).numpy()
         if self.since is not None:
             kept = np.setdiff1d(np.arange(start, stop), rows)
             if len(kept):  # the earlier output may not have the type at all

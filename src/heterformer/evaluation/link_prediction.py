@@ -12,7 +12,7 @@ from torch import Tensor
 
 from heterformer.arrays import Ints, ranges
 from heterformer.batches.batcher import Batcher
-from heterformer.batches.pairs import evaluation_key
+from heterformer.batches.pairs import evaluation_sampler
 from heterformer.distributed import ProcessGroup
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.inference import StoredStates, center_vectors, evaluating
@@ -125,11 +125,11 @@ def ranks_by_model(
     processes: ProcessGroup | None = None,
 ) -> list[Ranks]:
     """The same, texts' states being there. The batcher must not show the pairs that are asked for."""
-    key = evaluation_key(seed)
+    sampler = evaluation_sampler(seed)
 
     def vectors(node_type: NodeType, rows: Ints) -> Tensor:
         if node_type in batcher.schema.text_rich:
-            return center_vectors(model, batcher, node_type, rows, key, states)
+            return center_vectors(model, batcher, node_type, rows, sampler, states)
         with evaluating(model), torch.autocast(model.device.type, enabled=False):  # as 'embed' makes them
             chosen = torch.from_numpy(rows.astype(np.int64)).to(model.device)
             return model.textless_vectors(node_type, chosen).float().cpu()

@@ -20,7 +20,7 @@ from transformers import AutoTokenizer
 
 from heterformer.batches.batch import Batch
 from heterformer.batches.visible import VisibleNetwork
-from heterformer.embedding.two_passes import ANY_KEY, Embedding
+from heterformer.embedding.two_passes import Embedding
 from heterformer.embedding.unseen import adapt_to_network
 from heterformer.errors import InputError
 from heterformer.explanation.attention_map import AttentionMap, Edge, LayerAttention, Queries, attention_map
@@ -157,7 +157,8 @@ class Explainer:
         assert isinstance(model, Heterformer)
         if queries == "auto":
             queries = "cls" if model.config.readout == "cls" else "all"
-        batch = self._embedding.batcher.nodes(node.node_type, np.array([node.row]), ANY_KEY)
+        work = self._embedding
+        batch = work.batcher.nodes(node.node_type, np.array([node.row]), work.sampler)
         found = attention_map(model, batch)
         tokens = batch.texts.select(batch.centers).tokens.tolist()
         return TextExplanation(
@@ -203,21 +204,21 @@ class Explainer:
         return sum(int(batcher.visible.adjacency(node.node_type, t).counts(row)[0]) for t in near)
 
     def _textless(self, node: Node) -> TextlessExplanation:
-        model, batcher = self._model, self._embedding.batcher
+        model, batcher, sampler = self._model, self._embedding.batcher, self._embedding.sampler
         if node.node_type not in model.embedded_types:
             raise InputError(f"{self.run.path}: its model has learnt nothing of {node.node_type!r} nodes.")
         with evaluating(model):
             rows = torch.tensor([node.row], device=model.device)
             own = model.textless_vectors(node.node_type, rows)[0].float().cpu()  # (d,)
-        assert batcher.stable is not None
         found, edges = [], 0
         for near in (t for t in self.schema.neighbor_types_of(node.node_type) if t in self.schema.text_rich):
             edges += int(batcher.visible.adjacency(node.node_type, near).counts(np.array([node.row]))[0])
-            sample = batcher.stable.draw(node.node_type, near, np.array([node.row]), CONSIDERED)
+            row = np.array([node.row])
+            sample = sampler.sample(batcher.visible, node.node_type, near, row, CONSIDERED)
             distinct, place = np.unique(sample.neighbor.astype(np.int64), return_inverse=True)
-            scores = center_vectors(model, batcher, near, distinct, ANY_KEY) @ own  # (n,)
-            for row, edge_type, score in zip(sample.neighbor, sample.edge_type, scores[place], strict=True):
-                neighbor = self._neighbor(self.schema.edge_types[edge_type], int(row))
+            scores = center_vectors(model, batcher, near, distinct, sampler) @ own  # (n,)
+            for other, edge_type, score in zip(sample.neighbor, sample.edge_type, scores[place], strict=True):
+                neighbor = self._neighbor(self.schema.edge_types[edge_type], int(other))
                 found.append(Close(**vars(neighbor), score=float(score)))
         found.sort(key=lambda neighbor: -neighbor.score)
         return TextlessExplanation(str(self.run.path), Named.of(self.network, node), edges, tuple(found))

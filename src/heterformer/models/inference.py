@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 import torch
@@ -10,7 +10,8 @@ from torch import Tensor
 
 from heterformer.arrays import Ints
 from heterformer.batches.batch import Batch, Texts
-from heterformer.batches.batcher import Batcher
+from heterformer.batches.batcher import Batcher, SampledNodes
+from heterformer.batches.sampling import Sampler
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.plm.backbone import text_vectors
 from heterformer.models.plm.packing import pack
@@ -19,7 +20,7 @@ from heterformer.network.tokens import PackedTokens
 from heterformer.progress import progress_bar
 
 StoredStates = Callable[[Ints], Tensor]  # numbers of texts to their states, (N, S, d)
-BLOCK = 2048  # nodes whose neighbours' states are held together
+NODES_AT_ONCE = 2048  # nodes whose neighbours' states are held together
 CHUNK = 4096  # texts read between two moves of a progress bar
 TOKENS = 4096  # per batch of texts: enough for full-sized products, little enough for any memory
 
@@ -29,38 +30,49 @@ def center_vectors(
     batcher: Batcher,
     node_type: NodeType,
     rows: Ints,
-    key: np.uint64,
+    sampler: Sampler,
     stored: StoredStates | None = None,
+    nodes_at_once: int = NODES_AT_ONCE,
 ) -> Tensor:
-    """(n, d): the vectors of text-rich nodes under the fixed neighbour sample of ``key``.
+    """(n, d): the vectors of text-rich nodes with the neighbours that ``sampler`` draws.
 
-    Two passes for every few thousand nodes: the states of their distinct neighbour texts first (unless
+    Two passes for every ``nodes_at_once`` nodes: the states of their distinct neighbour texts first (unless
     they are stored already), then the centres themselves.
     """
-    places, vectors = [], []
+    parts = [torch.empty(0, model.width)]
+    for start in range(0, len(rows), nodes_at_once):
+        nodes = batcher.sample(node_type, rows[start : start + nodes_at_once], sampler)
+        parts.append(sampled_vectors(model, batcher, nodes, stored, nodes_at_once))
+    return torch.cat(parts)
+
+
+def sampled_vectors(
+    model: NodeEncoder,
+    batcher: Batcher,
+    nodes: SampledNodes,
+    stored: StoredStates | None = None,
+    nodes_at_once: int = NODES_AT_ONCE,
+) -> Tensor:
+    """(n, d): the same for nodes whose neighbours are sampled already."""
+    vectors = torch.empty(len(nodes), model.width)
     with evaluating(model):
-        for start in range(0, len(rows), BLOCK):
-            block = rows[start : start + BLOCK]
-            chosen = center_batches(batcher, node_type, block, key)
-            # Without stored states the block's batches are held together, to read each text once.
-            batches = chosen if stored is not None else list(chosen)
+        for start in range(0, len(nodes), nodes_at_once):
+            block = nodes.select(np.arange(start, min(start + nodes_at_once, len(nodes))))
+            batches = center_batches(batcher, block)
+            if stored is None:  # the block's batches are held together, to read each text once
+                batches = list(batches)
             states = stored or _states_of(model, batcher, [batch for _, batch in batches])
             for positions, batch in batches:
-                given = states(neighbor_numbers(batch)).to(model.device)
-                vectors.append(model(batch.to(model.device), given).float().cpu())
-                places.append(start + torch.from_numpy(positions))
-    if not vectors:
-        return torch.empty(0, model.width)
-    found = torch.cat(vectors)
-    return found[torch.argsort(torch.cat(places))]
+                neighbors = states(neighbor_numbers(batch)).to(model.device)
+                found = model(batch.to(model.device), neighbors).float().cpu()
+                vectors[start + torch.from_numpy(positions)] = found
+    return vectors
 
 
-def center_batches(
-    batcher: Batcher, node_type: NodeType, rows: Ints, key: np.uint64
-) -> Iterator[tuple[Ints, Batch]]:
-    """Batches of centres of similar length, each with the positions of its centres in ``rows``."""
-    for positions in by_length(batcher.tokens, rows + batcher.tokens.first[node_type]):
-        yield positions, batcher.nodes(node_type, rows[positions], key)
+def center_batches(batcher: Batcher, nodes: SampledNodes) -> Iterable[tuple[Ints, Batch]]:
+    """Batches of centres of similar length, each with the positions of its centres in ``nodes``."""
+    for positions in by_length(batcher.tokens, nodes.rows + batcher.tokens.first[nodes.node_type]):
+        yield positions, batcher.batch_of(nodes.select(positions))
 
 
 def neighbor_numbers(batch: Batch) -> Ints:

@@ -14,7 +14,7 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer
 
 from heterformer.arrays import Ints
 from heterformer.batches.batcher import Batcher
-from heterformer.batches.stable import StableSample
+from heterformer.batches.stable import StableSampler
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.embedding.options import EmbedOptions
 from heterformer.errors import InputError
@@ -100,7 +100,7 @@ def _nodes_per_second(
 ) -> float:
     """Both passes, each over the same nodes; the disk in between is not part of it."""
     visible, rng = VisibleNetwork.whole(network), np.random.default_rng(0)
-    batcher = Batcher(visible, tokens, None, StableSample(visible, options.seed))
+    batcher, sampler = Batcher(visible, tokens), StableSampler(network, options.seed)
     device, seconds, done = model.device, 0.0, 0
     with evaluating(model), torch.autocast(device.type, torch.bfloat16, enabled=options.precision == "bf16"):
         shape = each_text(model.text_states, tokens, np.empty(0, dtype=np.int64), device).shape[1:]
@@ -113,7 +113,7 @@ def _nodes_per_second(
             rows = np.sort(rng.choice(count, min(NODES, count), replace=False))
             start = time.perf_counter()
             each_text(model.text_states, tokens, rows + tokens.first[node_type], device)
-            center_vectors(model, batcher, node_type, rows, np.uint64(0), stored)
+            center_vectors(model, batcher, node_type, rows, sampler, stored)
             seconds, done = seconds + time.perf_counter() - start, done + len(rows)
     return done / seconds
 

@@ -124,7 +124,7 @@ class CachedStates:
         """The neighbour texts of all batches from ``step`` to ``until``, ascending."""
         met = np.zeros(len(self.batches.batcher.tokens.offsets) - 1, dtype=bool)
         for number in range(step, until):
-            met[neighbor_numbers(self.batches.numbered(number))] = True
+            met[neighbor_numbers(self.batches.of_run_step(number))] = True
         return np.flatnonzero(self.processes.all_reduce_any(torch.from_numpy(met)).numpy())
 
     def _states(self, numbers: NDArray[np.int64]) -> Tensor:

@@ -12,30 +12,27 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
-from heterformer.batches.batch import Batch
+from heterformer.batches.batch import PairBatch, PairVectors
 
-Encode = Callable[[Batch], Tensor]  # pairs to vectors, (2p, d); equal calls must draw equal dropout
+Encode = Callable[[PairBatch], Tensor]  # centres to vectors, (2p + n, d); equal calls draw equal dropout
 
 
-def pair_vectors(slices: Sequence[Batch], encode: Encode, empty: Tensor) -> tuple[Tensor, Tensor]:
-    """(P, d) queries and (P, d) keys of all slices; ``empty``, (0, d), stands for both if there is none.
+def pair_vectors(slices: Sequence[PairBatch], encode: Encode, empty: Tensor) -> PairVectors:
+    """The vectors of all slices, by role; ``empty``, (0, d), stands for each role if there is no slice.
 
     A single slice keeps its graph. Several have none: the vectors collect gradients for ``replay``.
     """
     if len(slices) == 1:
-        queries, keys = encode(slices[0]).chunk(2)
-        return queries, keys
+        return slices[0].by_role(encode(slices[0]))
     with torch.no_grad():
-        parts = [encode(part).chunk(2) for part in slices]
-    queries, keys = (torch.cat([part[side] for part in parts] or [empty]) for side in (0, 1))
-    return queries.requires_grad_(), keys.requires_grad_()
+        parts = [part.by_role(encode(part)) for part in slices] or [PairVectors(empty, empty, empty)]
+    return PairVectors(*(torch.cat(role).requires_grad_() for role in zip(*parts, strict=True)))
 
 
 def replay(
-    slices: Sequence[Batch],
+    slices: Sequence[PairBatch],
     encode: Encode,
-    queries: Tensor,
-    keys: Tensor,
+    vectors: PairVectors,
     tables: Sequence[nn.Parameter] = (),
 ) -> None:
     """After the loss's backward pass: hand the gradients of the vectors down to the parameters.
@@ -44,14 +41,13 @@ def replay(
     """
     if len(slices) == 1:
         return
-    assert queries.grad is not None
-    assert keys.grad is not None
-    start = 0
+    gradients = [torch.zeros_like(v) if v.grad is None else v.grad for v in vectors]
+    start = [0] * len(gradients)  # of the slice's vectors of each role
     for part in slices:
-        vectors = encode(part)  # (2p, d), the same as before
-        stop = start + len(vectors) // 2
-        gradient = torch.cat([queries.grad[start:stop], keys.grad[start:stop]])
-        torch.autograd.backward(vectors, gradient)
+        encoded = encode(part)  # (2p + n, d), the same as before
+        stop = [a + len(role) for a, role in zip(start, part.by_role(encoded), strict=True)]
+        own = [gradient[a:b] for gradient, a, b in zip(gradients, start, stop, strict=True)]
+        torch.autograd.backward(encoded, torch.cat(own))
         for table in tables:
             if table.grad is not None:
                 table.grad = table.grad.coalesce()

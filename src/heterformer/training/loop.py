@@ -18,7 +18,7 @@ from accelerate import Accelerator
 from torch import Tensor
 from transformers import AutoTokenizer
 
-from heterformer.batches.batch import Batch, Texts
+from heterformer.batches.batch import PairBatch, Texts
 from heterformer.batches.batcher import Batcher
 from heterformer.batches.pairs import TrainingBatches
 from heterformer.batches.randomness import stream_key
@@ -250,20 +250,20 @@ class Trainer:
             self._log(refresh={"texts": about["texts"], "seconds": about["seconds"]})
         return True
 
-    def _step(self, batch: Batch) -> float:
+    def _step(self, batch: PairBatch) -> float:
         """One step of Eq. 13, of this process's pairs against all keys; gives its part of the loss."""
         self.model.train()
         parts = slices(batch, self.options.micro_batch)
         empty = torch.empty(0, self.model.width, device=self.accelerator.device)
-        queries, keys = pair_vectors(parts, self._vectors, empty)  # (P, d) each
+        vectors = pair_vectors(parts, self._vectors, empty)
         mask = batch.false_negatives
         with self.accelerator.autocast():
-            keys_of_all = self.processes.all_gather_with_gradients(keys)  # (W * P, d)
-            scores = self.model.scores(queries, keys_of_all)
+            keys_of_all = self.processes.all_gather_with_gradients(vectors.keys)  # (W * P, d)
+            scores = self.model.scores(vectors.queries, keys_of_all)
             mask = None if mask is None else mask.to(scores.device)
-            loss = link_prediction_loss(scores, mask, batch.first_pair, len(keys_of_all))
+            loss = link_prediction_loss(scores, mask, batch.pair_offset, len(keys_of_all))
         self.accelerator.backward(loss)
-        replay(parts, self._vectors, queries, keys, self.optimizers.row_parameters)
+        replay(parts, self._vectors, vectors, self.optimizers.row_parameters)
         self.processes.all_reduce_gradients(self.optimizers.dense_parameters, self.optimizers.row_parameters)
         if self.options.max_grad_norm is not None:
             torch.nn.utils.clip_grad_norm_(self.optimizers.dense_parameters, self.options.max_grad_norm)
@@ -274,13 +274,13 @@ class Trainer:
     def take_step(self, number: int) -> int:
         """Take the step of this number, whatever came before, to measure it; gives its pairs."""
         self.position.step = number
-        batch = self.batches.numbered(number)
+        batch = self.batches.of_run_step(number)
         self._step(batch)
-        return len(batch.centers) // 2
+        return batch.pairs
 
-    def _vectors(self, batch: Batch) -> Tensor:
+    def _vectors(self, batch: PairBatch) -> Tensor:
         """(2p, d): dropout, like the batch, is a function of the step and of the slice's place in it."""
-        place = (batch.first_pair,) if batch.first_pair else ()
+        place = (batch.pair_offset,) if batch.pair_offset else ()
         key = stream_key(DROPOUT, self.options.seed, self.position.step, *place)
         torch.manual_seed(int(key >> np.uint64(1)))
         states = None

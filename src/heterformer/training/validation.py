@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from heterformer.batches.batcher import Batcher
-from heterformer.batches.pairs import evaluation_key
+from heterformer.batches.pairs import evaluation_sampler
 from heterformer.distributed import ProcessGroup
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.inference import center_vectors
@@ -26,8 +26,8 @@ def in_batch_metrics(
     processes = processes or ProcessGroup()
     batches = processes.share(-(-len(pairs) // batch_size))
     pairs = pairs[batches.start * batch_size : batches.stop * batch_size]
-    relation, key = batcher.schema.predicted, evaluation_key(seed)
-    queries = center_vectors(model, batcher, relation.source, pairs[:, 0], key)
-    keys = center_vectors(model, batcher, relation.target, pairs[:, 1], key)
+    relation, sampler = batcher.schema.predicted, evaluation_sampler(seed)
+    queries = center_vectors(model, batcher, relation.source, pairs[:, 0], sampler)
+    keys = center_vectors(model, batcher, relation.target, pairs[:, 1], sampler)
     ranks = in_batch_ranks(queries, keys, batch_size, model.scores)
     return RankingMetrics.of(processes.all_gather(ranks))
