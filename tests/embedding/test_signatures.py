@@ -10,6 +10,7 @@ import torch
 
 from heterformer.batches.batch import Batch, Neighbors
 from heterformer.batches.batcher import Batcher
+from heterformer.batches.sampling import SeededSampler
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.embedding.signatures import Signatures
 from heterformer.embedding.unseen import FoldedIn
