@@ -34,7 +34,9 @@ from heterformer.models.registry import MODELS, untrained_model
 from heterformer.network.store import Network
 from heterformer.network.tokens import open_tokens
 from heterformer.progress import Bar, progress_bar, say
+from heterformer.ranking import RankingMetrics
 from heterformer.training.cached_states import CachedStates
+from heterformer.training.callbacks import Callback, TrainingProgress
 from heterformer.training.early_stopping import EarlyStopping
 from heterformer.training.gradient_cache import pair_vectors, replay
 from heterformer.training.losses import link_prediction_loss
@@ -49,18 +51,44 @@ from heterformer.training.warm_up import warm_up
 DROPOUT = 3  # the purpose of dropout's random stream, beside those of batches
 
 
-def train(network: Network, path: Path | str, options: TrainingOptions | None = None) -> Run:
-    """Train a new run, or go on with one that was stopped, until its budget or its patience is used up.
+def train(
+    network: Network | Path | str,
+    path: Path | str,
+    options: TrainingOptions | None = None,
+    *,
+    callback: Callback | None = None,
+) -> Run:
+    """Train a model on a network, or resume a run that was stopped.
 
-    Under torchrun or ``accelerate launch`` all processes call this alike and work on the run together.
+    Textless nodes are warmed up first, then the model learns to predict links, with early stopping. Ctrl-C
+    saves a checkpoint; the same call resumes. Under torchrun or ``accelerate launch`` all processes make the
+    same call and train one run together.
+
+    Args:
+        network: The network, or its folder.
+        path: The folder of the run, new or to be resumed.
+        options: Model, split and training options.
+        callback: Called with a ``TrainingProgress`` (step, epoch, loss, validation) after every step, and
+            once more if the last step is validated when training ends. Training stops if it returns True;
+            the run is then complete, and a later call resumes it. With several processes the main one
+            calls it.
+
+    Returns:
+        The run: ``run.model()`` is the best model, ``run.metrics()`` what was logged.
+
+    Example:
+        >>> from heterformer import Network, train
+        >>> run = train(Network.open("papers.net"), "runs/papers", max_steps=100)
+        >>> run = train("papers.net", "runs/bert", model="bert", callback=lambda now: now.step == 50)
     """
+    network = network if isinstance(network, Network) else Network.open(network)
     options = (options or TrainingOptions()).resolved()
     run, processes = Run(path), ProcessGroup.from_environment(options.device)
     with processes.main_process_first():
         if processes.is_main:
             _begin(run, network, options, processes.world_size)
     processes.check_all_equal(options, network.fingerprint, run.exists and run.config(), run.started)
-    Trainer(network, run, options, processes).train()
+    Trainer(network, run, options, processes, callback).train()
     processes.barrier()
     return run
 
@@ -77,9 +105,15 @@ class Trainer:
     """One process that works on a run, alone or with others; of several the first one writes."""
 
     def __init__(
-        self, network: Network, run: Run, options: TrainingOptions, processes: ProcessGroup | None = None
+        self,
+        network: Network,
+        run: Run,
+        options: TrainingOptions,
+        processes: ProcessGroup | None = None,
+        callback: Callback | None = None,
     ) -> None:
         self.network, self.run, self.options = network, run, options
+        self.callback, self.stopped_by_callback = callback, False
         self.processes = processes or ProcessGroup()
         cpu = options.device == "cpu" or self.processes.on_cpus
         self.accelerator = Accelerator(mixed_precision=options.precision, cpu=cpu)
@@ -206,7 +240,7 @@ class Trainer:
 
     def _steps(self, bar: Bar, interrupted: list[int]) -> None:
         started = saved = time.monotonic()
-        before = self.position.seconds
+        before, loss = self.position.seconds, None
         while not self._over() and not self._stops(interrupted):
             if not self._refreshed(bar, interrupted):
                 break
@@ -217,8 +251,8 @@ class Trainer:
             self._log(epoch=self.position.epoch, loss=loss)
             bar.advance()
             bar.describe(self._status(loss))
-            if self._evaluation_due():
-                self._evaluate()
+            validation = self._evaluate() if self._evaluation_due() else None
+            self._report(loss, validation)
             save_due = time.monotonic() - saved > 60 * self.options.checkpoint_minutes
             if self.cached is not None and self.cached.needs_refresh(self.position.step):
                 save_due = True  # so that a run which is killed afterwards finds these weights
@@ -226,8 +260,24 @@ class Trainer:
                 self._save()
                 saved = time.monotonic()
         if not self._stops(interrupted) and not self._evaluated():
-            self._evaluate(counts=False)  # the budget ended here, not the patience
+            self._report(loss, self._evaluate(counts=False))  # the budget ended here, not the patience
         self._save()
+
+    def _report(self, loss: float | None, validation: RankingMetrics | None) -> None:
+        """Tell the callback, which may stop training."""
+        if self.callback is None:
+            return
+        stop, position = False, self.position
+        if self.processes.is_main:
+            is_best = validation is not None and self.early.best_step == position.step
+            stop = bool(
+                self.callback(
+                    TrainingProgress(
+                        position.step, position.epoch, loss, position.seconds, validation, is_best
+                    )
+                )
+            )
+        self.stopped_by_callback |= self.processes.any(stop)
 
     def _stops(self, interrupted: list[int]) -> bool:
         return self.processes.any(bool(interrupted))
@@ -307,7 +357,7 @@ class Trainer:
         last = self.run.metrics()[-1:] if self.processes.is_main else []
         return bool(self.processes.broadcast(any("validation" in line for line in last)))
 
-    def _evaluate(self, counts: bool = True) -> None:
+    def _evaluate(self, counts: bool = True) -> RankingMetrics:
         pairs = self.split.validation[: self.options.validation_pairs]
         size = self.network.schema.test_batch_size
         seed = self.options.seed
@@ -325,6 +375,7 @@ class Trainer:
             f"step {self.position.step}, epoch {self.position.epoch}: validation PREC {found.prec:.4f}, "
             f"MRR {found.mrr:.4f}{star}"
         )
+        return found
 
     def _log(self, **values: Any) -> None:
         if not self.processes.is_main:
@@ -345,7 +396,7 @@ class Trainer:
         spent = position.seconds_before + position.seconds
         if options.max_minutes is not None and spent >= 60 * options.max_minutes:
             return f"--max-minutes {options.max_minutes:g} are over"
-        return ""
+        return "the callback stopped it" if self.stopped_by_callback else ""
 
     def _total_steps(self) -> int:
         most = self.options.epochs * self.batches.steps_per_epoch - self.batches.skipped
