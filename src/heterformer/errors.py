@@ -7,10 +7,18 @@ from collections.abc import Callable
 
 
 class InputError(Exception):
-    """A mistake in what the user gave. Its message is one sentence that names the place and the remedy.
+    """A mistake in the input. Its message is one sentence: where, what was found, what was expected.
 
     The command line prints it without a traceback and exits with 1. It is no ValueError because tyro takes
     those of a group of options for its own and prints them with names that nobody knows.
+
+    Example:
+        >>> from heterformer import InputError, Network
+        >>> try:
+        ...     Network.open("missing.net")
+        ... except InputError as error:
+        ...     print(error)
+        missing.net: not a network, expected a folder that 'heterformer build' wrote.
     """
 
 

@@ -7,7 +7,7 @@ import shutil
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,19 +33,70 @@ from heterformer.training.run import Run
 MANIFEST = "manifest.json"
 
 
+@overload
 def embed(
     model: NodeEncoder,
-    network: Network,
+    network: Network | Path | str,
     options: EmbedOptions | None = None,
     *,
+    out: None = None,
     tokenizer: Any = None,
     visible: VisibleNetwork | None = None,
-) -> dict[str, NDArray[Any]]:
-    """Vectors of every node, ``{"paper": array, "author": array, ...}``, rows in network order.
+) -> dict[str, NDArray[Any]]: ...
 
-    With ``h0`` in the options, textless types' own embeddings are there as ``"author.h0"``.
-    Nodes that the model has not met in training are folded in. ``visible`` can hide edges from it.
+
+@overload
+def embed(
+    model: NodeEncoder,
+    network: Network | Path | str,
+    options: EmbedOptions | None = None,
+    *,
+    out: Path | str,
+    tokenizer: Any = None,
+) -> Vectors: ...
+
+
+def embed(
+    model: NodeEncoder,
+    network: Network | Path | str,
+    options: EmbedOptions | None = None,
+    *,
+    out: Path | str | None = None,
+    tokenizer: Any = None,
+    visible: VisibleNetwork | None = None,
+) -> dict[str, NDArray[Any]] | Vectors:
+    """Compute a vector for every node of a network.
+
+    Nodes that the model did not see in training get vectors, too. For texts that are no nodes use
+    ``model.encode``.
+
+    Args:
+        model: A trained model, from ``load_model``, ``Heterformer.from_pretrained`` or ``run.model()``.
+        network: The network that it was trained on, or another one of the same types; or its folder.
+        options: Which node types, how many neighbours, in which precision.
+        out: Write to this file or folder instead, in bounded memory: a Parquet table if the name ends in
+            ``.parquet``, else a folder of NumPy arrays. An interrupted call is resumed by the same call.
+        tokenizer: Needed only if the model was not loaded from a folder.
+        visible: A view of the network that hides some of its edges from the model; not with ``out``.
+
+    Returns:
+        Arrays (n, d) by node type, rows in network order, so that row i belongs to
+        ``network.ids(node_type)[i]``. With ``out``, the ``Vectors`` that were written. With ``h0`` in the
+        options, the short embeddings of textless types are there as ``"author.h0"``.
+
+    Example:
+        >>> from heterformer import Network, embed, load_model
+        >>> model, network = load_model("runs/papers"), Network.open("papers.net")
+        >>> vectors = embed(model, network)
+        >>> vectors["paper"] @ vectors["author"][0]  # scores of all papers for the first author
+        >>> embed(model, network, out="papers.parquet").types
+        ('paper', 'author', 'venue')
     """
+    network = network if isinstance(network, Network) else Network.open(network)
+    if out is not None:
+        if visible is not None:
+            raise InputError("visible is for vectors in memory; leave it out, or out.")
+        return embed_to(out, model, network, options, tokenizer=tokenizer)
     with tempfile.TemporaryDirectory(prefix="heterformer-") as folder:
         work = Embedding(model, visible or VisibleNetwork.whole(network), options, tokenizer)
         work.compute(Path(folder))

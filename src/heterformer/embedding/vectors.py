@@ -200,7 +200,17 @@ def _is_vector(kind: pa.DataType) -> bool:
 
 
 class Vectors:
-    """Vectors that were written to a file or folder. Of a folder, nothing is read until it is used."""
+    """Vectors of a network's nodes in a file or folder; nothing is read until it is used.
+
+    ``Vectors.open`` opens what ``embed`` wrote, or any Parquet table with the columns id, type and vector.
+
+    Example:
+        >>> from heterformer import Vectors
+        >>> vectors = Vectors.open("papers.parquet")
+        >>> vectors.types
+        ('paper', 'author', 'venue')
+        >>> ids, matrix = vectors.ids("paper"), vectors.matrix("paper")  # n ids, (n, d)
+    """
 
     def __init__(
         self, path: Path, metadata: Mapping[str, Any], types: tuple[NodeType, ...], tables: tuple[Path, ...]

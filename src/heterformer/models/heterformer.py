@@ -26,7 +26,18 @@ KINDS = ("text_rich", "textless")  # of neighbours, and so of virtual neighbour 
 
 
 class Heterformer(NodeEncoder):
-    """The paper's model. Its options (``HeterformerConfig``) include the paper's ablations."""
+    """The paper's model: a Transformer whose layers also read a node's neighbours.
+
+    Its options include the paper's ablations. ``train`` makes and trains one; ``load_model`` opens a trained
+    model of any kind.
+
+    Example:
+        >>> from heterformer import Heterformer, Network
+        >>> network = Network.open("papers.net")
+        >>> model = Heterformer.from_backbone("minilm", network)  # untrained
+        >>> model = Heterformer.from_pretrained("runs/papers")  # trained
+        >>> vectors = model.encode(["graph attention networks", "news recommendation"])  # (2, d)
+    """
 
     config_class = HeterformerConfig
 

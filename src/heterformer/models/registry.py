@@ -74,7 +74,17 @@ MODELS: Mapping[str, type[NodeEncoder]] = _Models()
 
 
 def load_model(folder: Path | str) -> NodeEncoder:
-    """The trained model of a folder, of whichever class its ``config.json`` names."""
+    """Open a trained model: Heterformer or a baseline, whichever the folder holds.
+
+    Args:
+        folder: A run folder that ``train`` completed, or one that ``save_pretrained`` wrote.
+
+    Example:
+        >>> from heterformer import load_model
+        >>> model = load_model("runs/papers")
+        >>> model.encode("graph attention networks").shape
+        (384,)
+    """
     return MODELS[model_name(folder)].from_pretrained(folder)
 
 

@@ -45,7 +45,18 @@ def write_description(
 
 
 class Network:
-    """A heterogeneous text-rich network. A node is a row of its type; its id is the user's own string."""
+    """A heterogeneous text-rich network, opened memory-mapped.
+
+    A node is a row of its type, from 0; its id is the user's own string. ``Network.open`` opens a built
+    network, ``Network.build`` and ``Network.from_frames`` make one of tables.
+
+    Example:
+        >>> from heterformer import Network
+        >>> network = Network.build("network.yaml", "papers.net")
+        >>> network = Network.open("papers.net")
+        >>> network.ids("author", [0, 1]), network.texts("paper", [0])
+        >>> sources, targets = network.edges("cites")  # rows
+    """
 
     def __init__(self, path: Path, values: Mapping[str, Any]) -> None:
         self.path = path
@@ -74,6 +85,17 @@ class Network:
             return cls(path, values)
         except (KeyError, TypeError, AttributeError):
             raise InputError(f"{path / DESCRIPTION}: is damaged; build the network again.") from None
+
+    @classmethod
+    def build(cls, spec: Path | str, out: Path | str, data: Path | str | None = None) -> Network:
+        """Build the tables that a YAML specification names into the new folder ``out``.
+
+        ``data`` is the folder with the tables, if it is not the specification's own.
+        """
+        from heterformer.network.build import build_network
+
+        spec = Path(spec)
+        return build_network(NetworkSpec.load(spec), out, data=spec.parent if data is None else data)
 
     @classmethod
     def from_frames(

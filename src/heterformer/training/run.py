@@ -44,7 +44,21 @@ class Position:
 
 
 class Run:
-    """The files of one run; everything is written whole or not at all."""
+    """A run folder: options, checkpoints, metrics and the trained model.
+
+    ``train`` returns one. ``Run(path)`` opens one that exists, complete or still training.
+
+    Args:
+        path: The folder; nothing is read until it is used.
+
+    Example:
+        >>> from heterformer import Run, embed
+        >>> run = Run("runs/papers")
+        >>> run.options().batch_size
+        30
+        >>> [line["loss"] for line in run.metrics() if "loss" in line]
+        >>> vectors = embed(run.model(), run.network())
+    """
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
@@ -80,10 +94,11 @@ class Run:
             return {name: values[name] for name in ("network", "fingerprint", "options")}
 
     def options(self) -> TrainingOptions:
+        """The options that the run was trained with, every 'auto' resolved."""
         return TrainingOptions.from_dict(self.config()["options"])
 
     def network(self) -> Network:
-        """The network that the run was trained on, which must not have changed."""
+        """Open the network that the run was trained on; it is an error if its contents have changed."""
         config = self.config()
         try:
             network = Network.open(config["network"])
@@ -179,7 +194,11 @@ class Run:
             return Schema.from_dict(config["schema"])
 
     def model(self, *, tables: bool = True) -> NodeEncoder:
-        """The best model so far, finished or not; without ``tables``, those of textless nodes are empty."""
+        """Load the best model so far, on the CPU, whether or not training is complete.
+
+        Args:
+            tables: Load the embeddings of textless nodes; without them their tables are empty.
+        """
         weights = self.weights
         with reading(self.path):
             model = untrained_model(self.path, tables)
@@ -197,6 +216,7 @@ class Run:
             file.write(json.dumps(values) + "\n")
 
     def metrics(self) -> list[dict[str, Any]]:
+        """What was logged, oldest first; each entry has a ``step``, and ``loss`` or ``validation``, for example."""
         path = self.path / METRICS
         lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
         return [json.loads(line) for line in lines if line.endswith("\n")]  # a kill may cut the last one
