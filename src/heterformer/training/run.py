@@ -216,7 +216,7 @@ class Run:
             file.write(json.dumps(values) + "\n")
 
     def metrics(self) -> list[dict[str, Any]]:
-        """What was logged, oldest first; each entry has a ``step``, and ``loss`` or ``validation``, for example."""
+        """What was logged, oldest first; each entry has a ``step``, and a ``loss`` or a ``validation``."""
         path = self.path / METRICS
         lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
         return [json.loads(line) for line in lines if line.endswith("\n")]  # a kill may cut the last one
