@@ -249,7 +249,7 @@ def test_of_several_processes_one_tells_of_a_mistake(
     waited: list[float] = []
     monkeypatch.setattr(time, "sleep", waited.append)
     unopened, unread = ("train", tmp_path / "none", "run"), ("train", "x", "y", "--no-such-option")
-    for mistake in (unopened, unread, ("embed", "x", "y")):
+    for mistake in (unopened, unread, ("embed", "x")):
         told = []
         for rank in ("0", "1"):
             monkeypatch.setenv("LOCAL_RANK", rank)

@@ -254,9 +254,7 @@ def embed(
     _quiet_transformers()
     from heterformer.distributed import ProcessGroup, leave
     from heterformer.embedding.embed import embed_run
-    from heterformer.training.run import Run
 
-    Run(run).config()  # a folder that is no run is refused before processes wait for each other
     processes = ProcessGroup.from_environment(device)
     vectors = embed_run(run, out, options, network=network, since=since, device=device, processes=processes)
     leave()
