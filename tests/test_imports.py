@@ -15,6 +15,8 @@ ROOT = Path(heterformer.__file__).parent
 # From the bottom to the top. A room may import itself and what stands before it.
 ROOMS = (
     "errors",
+    "untrusted",
+    "temporary",
     "typed_flags",
     "progress",
     "files",

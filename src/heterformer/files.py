@@ -2,41 +2,67 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
-import shutil
-import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO, TypeVar
 
 from safetensors import SafetensorError
 
 from heterformer.errors import InputError
 from heterformer.progress import say
+from heterformer.temporary import partial_file, partial_folder, remove_path
+
+T = TypeVar("T")
+ATTEMPTS = 100  # of a reader while the folder is being replaced
+NO_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.EACCES)  # file systems that cannot sync a folder
 
 
 def check_new(out: Path) -> None:
     """Refuse a name that is taken, before any work is done."""
-    if out.exists():
+    if os.path.lexists(out):  # a symbolic link that leads nowhere counts too
         raise InputError(f"{out}: exists already; remove it or choose another name.")
 
 
 @contextmanager
 def new_folder(out: Path) -> Iterator[Path]:
     """A temporary folder beside ``out`` that takes its name on success and vanishes on any failure."""
-    check_new(out)
-    made = [p for p in (out.parent, *out.parent.parents) if not p.exists()]  # innermost first
-    folder = None
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(prefix=f".{out.name}.", suffix=".partial", dir=out.parent))
+    with _new(out), partial_folder(out) as folder:
         yield folder
         folder.chmod(0o777 & ~_umask())  # mkdtemp's folder is private; the result should be an ordinary one
+        sync_tree(folder)
+        check_new(out)  # it may have been made meanwhile
         os.rename(folder, out)
+        sync_folder(out.parent)
+
+
+@contextmanager
+def new_file(out: Path) -> Iterator[Path]:
+    """A temporary file beside ``out`` that takes its name on success and vanishes on any failure."""
+    with _new(out), partial_file(out) as partial:
+        yield partial
+        _open_to_others(partial)
+        sync_file(partial)
+        check_new(out)
+        os.rename(partial, out)
+        sync_folder(out.parent)
+
+
+@contextmanager
+def _new(out: Path) -> Iterator[None]:
+    """Make the folders above an output that does not exist yet; of two writers the second is refused."""
+    check_new(out)
+    made = [p for p in (out.parent, *out.parent.parents) if not p.exists()]  # innermost first
+    try:
+        with file_lock(out, busy=f"{out}: another process is writing it; choose another name."):
+            for parent in made:
+                sync_folder(parent.parent)
+            yield
     except BaseException as error:
-        if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
         for parent in made:
             with suppress(OSError):
                 parent.rmdir()
@@ -49,11 +75,14 @@ def new_folder(out: Path) -> Iterator[Path]:
 @contextmanager
 def filled(folder: Path) -> Iterator[Path]:
     """A temporary folder whose files move into ``folder`` on success, each in the place of an older one."""
-    with replace_folder(folder / ".new") as partial:
+    with partial_folder(folder / "new") as partial:
         yield partial
-    for file in sorted((folder / ".new").iterdir()):
-        os.replace(file, folder / file.name)
-    (folder / ".new").rmdir()
+        for file in partial.iterdir():
+            _open_to_others(file)
+        sync_tree(partial)
+        for file in sorted(partial.iterdir()):
+            os.replace(file, folder / file.name)
+        sync_folder(folder)
 
 
 @contextmanager
@@ -77,7 +106,7 @@ def file_lock(path: Path, *, waiting: str = "", busy: str = "") -> Iterator[None
     lock = path.with_name(f".{path.name}.lock")
     while True:
         path.parent.mkdir(parents=True, exist_ok=True)  # which whoever had the lock may have removed
-        with lock.open("a") as file:
+        with _opened_lock(lock) as file:
             _take(file.fileno(), waiting, busy)
             if not _is_open_as(file.fileno(), lock):  # deleted meanwhile: whoever comes next has another file
                 continue
@@ -86,6 +115,15 @@ def file_lock(path: Path, *, waiting: str = "", busy: str = "") -> Iterator[None
             finally:
                 lock.unlink(missing_ok=True)
             return
+
+
+def _opened_lock(path: Path) -> IO[bytes]:
+    try:
+        return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666), "r+b", buffering=0)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise InputError(f"{path}: is a symbolic link, expected none; remove it.") from None
 
 
 def _take(number: int, waiting: str, busy: str) -> None:
@@ -120,13 +158,12 @@ def _umask() -> int:
 @contextmanager
 def replace_file(path: Path) -> Iterator[Path]:
     """A file to write that takes the place of ``path`` on success: no reader sees half of it."""
-    partial = path.with_name(f".{path.name}.partial")
-    try:
+    with partial_file(path) as partial:
         yield partial
         _open_to_others(partial)
+        sync_file(partial)
         os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
+        sync_folder(path.parent)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -135,28 +172,44 @@ def write_text(path: Path, text: str) -> None:
         partial.write_text(text, encoding="utf-8")
 
 
+def remove_file(path: Path) -> None:
+    """Remove a file for good: neither a kill nor a power cut afterwards brings it back."""
+    if os.path.lexists(path):
+        path.unlink(missing_ok=True)
+        sync_folder(path.parent)
+
+
 @contextmanager
 def replace_folder(path: Path) -> Iterator[Path]:
     """A folder to write into that takes the place of ``path``, old contents and all, on success."""
-    partial, old = path.with_name(f".{path.name}.partial"), path.with_name(f".{path.name}.old")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        yield partial
-        for file in partial.iterdir():
-            _open_to_others(file)
-    except BaseException as error:
-        shutil.rmtree(partial, ignore_errors=True)
-        if isinstance(error, SafetensorError):  # what a full disk is to it
-            reason = " ".join(str(error).split())
-            told = f"could not be written ({reason}); what was there before is as it was"
-            raise InputError(f"{path}: {told}.") from None
-        raise
-    if path.exists():
-        shutil.rmtree(old, ignore_errors=True)
+        with partial_folder(path) as partial:
+            yield partial
+            partial.chmod(0o777 & ~_umask())
+            for file in partial.iterdir():
+                _open_to_others(file)
+            sync_tree(partial)
+            _exchange(partial, path)
+    except SafetensorError as error:  # what a full disk is to it
+        reason = " ".join(str(error).split())
+        told = f"could not be written ({reason}); what was there before is as it was"
+        raise InputError(f"{path}: {told}.") from None
+
+
+def _exchange(new: Path, path: Path) -> None:
+    """Put a folder in the place of another, which stays readable until the new one is there for good."""
+    old = _old(path)
+    if os.path.lexists(path):
+        remove_path(old)
         os.rename(path, old)
-    os.rename(partial, path)
-    shutil.rmtree(old, ignore_errors=True)
+    os.rename(new, path)
+    sync_folder(path.parent)
+    remove_path(old)
+
+
+def _old(path: Path) -> Path:
+    return path.with_name(f".{path.name}.old")
 
 
 def readable(path: Path) -> Path:
@@ -164,5 +217,66 @@ def readable(path: Path) -> Path:
 
     A reader renames nothing, since it cannot tell a writer that was killed from one that is at work.
     """
-    old = path.with_name(f".{path.name}.old")
+    old = _old(path)
     return old if old.exists() and not path.exists() else path
+
+
+def read_folder(path: Path, read: Callable[[Path], T]) -> T:
+    """``read`` what ``replace_folder`` writes, again if it was replaced meanwhile.
+
+    Never gives parts of two contents.
+    """
+    for _ in range(ATTEMPTS):
+        folder = readable(path)
+        before = _identity(folder)
+        try:
+            found = read(folder)
+        except (OSError, ValueError, InputError, SafetensorError):
+            if _identity(readable(path)) == before:
+                raise
+        else:
+            if _identity(readable(path)) == before:
+                return found
+        time.sleep(0.01)
+    return read(readable(path))
+
+
+def _identity(folder: Path) -> tuple[int, int] | None:
+    try:
+        stat = folder.stat()
+    except OSError:
+        return None
+    return stat.st_dev, stat.st_ino
+
+
+# --- Durability: what a rename makes count must be on the disk before ------------------------------------
+
+
+def sync_file(path: Path) -> None:
+    """Wait until the contents of a file are on the disk."""
+    _sync(path, os.O_RDONLY)
+
+
+def sync_folder(path: Path) -> None:
+    """Wait until the names in a folder are on the disk."""
+    try:
+        _sync(path, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        if error.errno not in NO_SYNC:
+            raise
+
+
+def sync_tree(folder: Path) -> None:
+    """Wait until a folder is on the disk with all in it, names after what they stand for."""
+    for parent, _, names in os.walk(folder, topdown=False):
+        for name in names:
+            sync_file(Path(parent, name))
+        sync_folder(Path(parent))
+
+
+def _sync(path: Path, flags: int) -> None:
+    number = os.open(path, flags)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)

@@ -118,3 +118,33 @@ def test_a_damaged_network(path: str, tables: Tables) -> None:
     (network.path / path).write_bytes(b"short")
     with pytest.raises(InputError, match=r": is damaged; build the network again\.$"):
         network.texts("paper"), network.edges("cites")
+
+
+STRANGE: dict[str, tuple[tuple[str | int, ...], Any]] = {
+    "a text-rich type": (("schema", "text_rich"), ["../../thesis"]),
+    "a textless type": (("schema", "textless"), ["../../thesis"]),
+    "an absolute type": (("schema", "text_rich"), ["/tmp/thesis"]),
+    "a relation": (("schema", "relations", 0, "name"), "../../thesis"),
+    "an end of a relation": (("schema", "relations", 0, "target"), "../../thesis"),
+    "a count": (("schema", "counts"), {"paper": 3, "../../thesis": 1}),
+    "a neighbor": (("schema", "neighbors"), {"../../thesis": 1}),
+    "the predicted relation": (("schema", "predict"), "../../thesis"),
+    "the fingerprint": (("fingerprint",), "../../../thesis"),
+    "an absolute fingerprint": (("fingerprint",), "/tmp/thesis"),
+    "a fingerprint that is a folder of a run": (("fingerprint",), "vectors"),
+    "a fingerprint that is no text": (("fingerprint",), 7),
+}
+
+
+@pytest.mark.parametrize("place", STRANGE)
+def test_a_stranger_s_names_lead_nowhere(place: str, network: Network) -> None:
+    path = network.path / "network.json"
+    values = json.loads(path.read_text())
+    (*keys, last), value = STRANGE[place]
+    inner = values
+    for key in keys:
+        inner = inner[key]
+    inner[last] = value
+    path.write_text(json.dumps(values))
+    with pytest.raises(InputError, match=r"network.json: (.* is not allowed|the fingerprint|its types, )"):
+        Network.open(network.path)

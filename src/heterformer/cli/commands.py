@@ -21,6 +21,7 @@ from heterformer.embedding.options import EmbedOptions
 from heterformer.errors import InputError
 from heterformer.evaluation.options import EvaluateOptions
 from heterformer.explanation.options import ExplainOptions
+from heterformer.files import check_new
 from heterformer.maps.options import MapOptions
 from heterformer.network.build import build_network
 from heterformer.network.build.report_table import build_report
@@ -152,6 +153,7 @@ def split(network: NetworkFolder, out: OutFile, options: Annotated[SplitOptions,
         out: The Parquet file to write: part, query id, key id.
         options: How to divide.
     """
+    check_new(out)
     opened = Network.open(network)
     divided = make_split(opened, options)
     divided.save(out, opened)
@@ -307,6 +309,8 @@ def explain(run: RunFolder, node: NodeId, options: Annotated[ExplainOptions, arg
     from heterformer.explanation.figure import draw_attention, figure_path
     from heterformer.explanation.table import as_json, explanation_tables
 
+    if options.figure is not None:
+        check_new(options.figure)
     found = explain_runs(run, node, options)
     if not options.json:
         console.print(*(explanation_tables(one, options.top) for one in found), sep="\n")

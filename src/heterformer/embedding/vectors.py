@@ -23,6 +23,7 @@ from heterformer.errors import InputError
 from heterformer.files import readable, replace_file, replace_folder, write_text
 from heterformer.network.hashes import Hashes
 from heterformer.network.schema import NodeType
+from heterformer.untrusted import check_file_name
 
 KEY = b"heterformer"  # of our entry in a Parquet file's metadata
 MANIFEST = "vectors.json"
@@ -171,6 +172,12 @@ def _new_array(path: Path, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
     return array
 
 
+def _check_types(types: Sequence[Any], where: Path) -> None:
+    """Types become parts of files' names."""
+    for node_type in types:
+        check_file_name(node_type, where)
+
+
 def _check_arrays(folder: Path, types: Sequence[NodeType]) -> None:
     """All files there, and as many rows in each array; no more than their headers is read."""
     for node_type in types:
@@ -225,7 +232,9 @@ class Vectors:
         try:
             if path.is_dir():
                 values = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
-                tables = tuple(path / name for name in values.get("parts", ()))
+                names = [check_file_name(name, path / MANIFEST) for name in values.get("parts", ())]
+                tables = tuple(path / name for name in names)
+                _check_types(values["types"], path / MANIFEST)
                 for table in tables:
                     pq.read_schema(table)
                 if not tables:
@@ -244,9 +253,10 @@ class Vectors:
             types = [t for t in file.read(["type"]).column("type").unique().to_pylist() if t is not None]
             if not types:
                 raise InputError(f"{path}: has no rows with a type, expected a vector for each node.")
+            _check_types(types, path)
         except InputError:
             raise
-        except (OSError, ValueError, KeyError, pa.ArrowInvalid):
+        except (OSError, ValueError, KeyError, TypeError, pa.ArrowInvalid):
             raise InputError(
                 f"{path}: holds no vectors, expected what 'heterformer embed' wrote or a Parquet table "
                 f"with the columns id, type and vector."

@@ -17,6 +17,7 @@ from heterformer.metrics import Repeated
 from heterformer.network.left_out import LeftOut
 from heterformer.progress import say
 from heterformer.ranking import RankingMetrics
+from heterformer.untrusted import is_inside
 
 # The options that decide a task's figures.
 DECIDING: dict[Task, tuple[str, ...]] = {
@@ -64,7 +65,8 @@ class EarlierReport:
     def figures(self, options: EvaluateOptions) -> list[Path]:
         """The map's files, if the map is on the page."""
         names = self.values.get("figures", []) if options.wants("map") else []
-        return [path for name in names if (path := self.path.parent / name).is_file()]
+        inside = [name for name in names if is_inside(name)]  # whoever wrote the report
+        return [path for name in inside if (path := self.path.parent / name).is_file()]
 
     def _with(self, found: Evaluation, kept: list[Task]) -> Evaluation:
         values, changes = self.values, dict[str, Any]()

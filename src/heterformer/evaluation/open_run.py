@@ -6,8 +6,6 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from transformers import AutoTokenizer
-
 from heterformer.batches.batcher import Batcher
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.device import Device, chosen_device
@@ -15,6 +13,7 @@ from heterformer.distributed import ProcessGroup
 from heterformer.embedding.unseen import adapt_to_network
 from heterformer.evaluation.link_prediction import LinkPrediction, evaluate_link_prediction, predicted_pairs
 from heterformer.models.contract import NodeEncoder
+from heterformer.models.plm.loading import load_tokenizer
 from heterformer.network.split.pairs import Pairs
 from heterformer.network.split.split import Part, Split
 from heterformer.network.store import Network
@@ -43,7 +42,7 @@ def open_run(path: Path | str, device: Device = "auto") -> OpenRun:
     network = run.network()
     model = run.model().to(chosen_device(device))
     split = run.split(network)
-    tokens = open_tokens(network, AutoTokenizer.from_pretrained(run.path))
+    tokens = open_tokens(network, load_tokenizer(run.path))
     visible = VisibleNetwork.for_evaluation(network, split)
     with tempfile.TemporaryDirectory(prefix="heterformer-") as folder:
         model, _ = adapt_to_network(

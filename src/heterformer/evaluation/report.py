@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 
 from heterformer.distributed import ProcessGroup
@@ -12,6 +13,7 @@ from heterformer.evaluation.notes import Notes
 from heterformer.evaluation.open_run import open_run
 from heterformer.evaluation.options import EvaluateOptions, as_flags
 from heterformer.evaluation.page import Reported, about_run, about_vectors, write_report
+from heterformer.files import file_lock
 from heterformer.maps.core import Selection
 from heterformer.maps.draw import draw_map
 from heterformer.network.store import Network
@@ -22,18 +24,22 @@ from heterformer.typed_flags import as_typed
 def report_on_run(path: Path, options: EvaluateOptions, processes: ProcessGroup | None = None) -> Reported:
     """Evaluate a run; the page is RUN/report.md, which of several processes the first one writes."""
     processes = processes or ProcessGroup()
-    with processes.main_process_first():
-        if options.split is not None:
-            raise InputError("--split goes with --vectors; a run is asked for the pairs of its own split.")
-        opened = open_run(path, options.device)
-        _check_map(opened.network, options)
-    if processes.world_size > 1:
-        opened.model.to(processes.device)
-    found, vectors = evaluate_run(opened, options, processes)
-    if not processes.is_main:
-        return found, {}
-    figures = draw_run(opened.run, path / "figures") + _map(found, vectors, path, options)
-    return write_report(found, about_run(opened), [str(path)], path, figures, options)
+    with ExitStack() as held:
+        with processes.main_process_first():
+            if options.split is not None:
+                own = "a run is asked for the pairs of its own split"
+                raise InputError(f"--split goes with --vectors; {own}.")
+            opened = open_run(path, options.device)
+            _check_map(opened.network, options)
+            if processes.is_main:
+                held.enter_context(_report_lock(path))
+        if processes.world_size > 1:
+            opened.model.to(processes.device)
+        found, vectors = evaluate_run(opened, options, processes)
+        if not processes.is_main:
+            return found, {}
+        figures = draw_run(opened.run, path / "figures") + _map(found, vectors, path, options)
+        return write_report(found, about_run(opened), [str(path)], path, figures, options)
 
 
 def report_on_vectors(file: Path, folder: Path, out: Path, options: EvaluateOptions) -> Reported:
@@ -43,11 +49,18 @@ def report_on_vectors(file: Path, folder: Path, out: Path, options: EvaluateOpti
     if out.exists() and not out.is_dir():
         raise InputError(f"{out}: is a file, expected a folder for the report.")
     _check_map(network, options)
-    found = evaluate_vectors(network, vectors, options)
-    out.mkdir(parents=True, exist_ok=True)
-    figures, about = _map(found, vectors, out, options), about_vectors(file, network, vectors)
-    of = [str(folder), "--vectors", str(file), "--out", str(out)]
-    return write_report(found, about, of, out, figures, options)
+    with _report_lock(out):
+        found = evaluate_vectors(network, vectors, options)
+        out.mkdir(parents=True, exist_ok=True)
+        figures, about = _map(found, vectors, out, options), about_vectors(file, network, vectors)
+        of = [str(folder), "--vectors", str(file), "--out", str(out)]
+        return write_report(found, about, of, out, figures, options)
+
+
+def _report_lock(out: Path) -> AbstractContextManager[None]:
+    """Of two evaluations into one folder the second waits, then keeps what the first has found."""
+    told = f"{out}: another process is evaluating it; waiting for it."
+    return file_lock(out.with_name(f"{out.name}.evaluate"), waiting=told)
 
 
 def _check_map(network: Network, options: EvaluateOptions) -> None:

@@ -16,7 +16,6 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from transformers import AutoTokenizer
 
 from heterformer.batches.batch import Batch
 from heterformer.batches.visible import VisibleNetwork
@@ -28,6 +27,7 @@ from heterformer.explanation.options import ExplainOptions
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.heterformer import Heterformer
 from heterformer.models.inference import center_vectors, evaluating
+from heterformer.models.plm.loading import load_tokenizer
 from heterformer.models.registry import DISPLAY_NAMES
 from heterformer.network.lookup import Node, find_node
 from heterformer.network.schema import EdgeType, Schema
@@ -138,7 +138,7 @@ class Explainer:
 
     @cached_property
     def _tokenizer(self) -> Any:
-        return AutoTokenizer.from_pretrained(self.run.path)
+        return load_tokenizer(self.run.path)
 
     @cached_property
     def _embedding(self) -> Embedding:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from transformers import AutoConfig, PretrainedConfig
+from transformers import PretrainedConfig
 
 from heterformer.errors import InputError
+from heterformer.models.plm.loading import plm_config
 
 VIRTUAL_TOKENS = ("both", "text_rich", "textless", "none")
 AGGREGATION_INITS = ("identity", "random")
@@ -48,8 +49,7 @@ class NodeEncoderConfig(PretrainedConfig):  # type: ignore[misc]
 
     @property
     def backbone_config(self) -> Any:
-        values = dict(self.backbone or {})
-        return AutoConfig.for_model(values.pop("model_type", "bert"), **values)
+        return plm_config(self.backbone or {})
 
     @property
     def initializer_range(self) -> float:

@@ -12,13 +12,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from transformers import AutoTokenizer, PreTrainedModel
+from transformers import PreTrainedModel
 
 from heterformer.batches.batch import Batch, Texts
 from heterformer.errors import InputError
 from heterformer.models.aggregation import Aggregation, EdgeProjection
 from heterformer.models.configuration import NodeEncoderConfig
 from heterformer.models.plm.backbone import load_backbone, max_tokens
+from heterformer.models.plm.loading import load_tokenizer, source_options
 from heterformer.network.schema import EdgeType, NodeType, Schema
 from heterformer.network.store import Network
 from heterformer.network.tokens import PackedTokens
@@ -56,13 +57,14 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
         return model
 
     @classmethod
-    def from_pretrained(cls, *args: Any, **kwargs: Any) -> Self:
+    def from_pretrained(cls, path_or_name: Path | str, *args: Any, **kwargs: Any) -> Self:
         """A saved model, in memory of its own instead of the file's.
 
         On the CPU the last bit of a product depends on how its factors lie in memory, so only a copy gives
         the very vectors that the saved model gave.
         """
-        model: Self = super().from_pretrained(*args, **kwargs)
+        options = {"use_safetensors": True} | kwargs | source_options(path_or_name)
+        model: Self = super().from_pretrained(path_or_name, *args, **options)
         for parameter in model.parameters():
             parameter.data = parameter.data.clone()
         return model
@@ -91,7 +93,7 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
             raise InputError(
                 "the model does not come from a folder with a tokenizer; give tokenizer= as well."
             )
-        return AutoTokenizer.from_pretrained(self.folder)
+        return load_tokenizer(self.folder)
 
     @property
     def embedded_types(self) -> tuple[NodeType, ...]:

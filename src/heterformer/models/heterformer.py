@@ -18,6 +18,7 @@ from heterformer.models.aggregation import Aggregation, EdgeProjections, Neighbo
 from heterformer.models.configuration import HeterformerConfig
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.plm.backbone import embed, layer_states, pooled, run_layer, without_pooler
+from heterformer.models.plm.loading import untrained_plm
 from heterformer.models.plm.packing import pack
 from heterformer.models.textless import TextlessNodes
 from heterformer.network.schema import NodeType
@@ -47,7 +48,7 @@ class Heterformer(NodeEncoder):
         d, heads = plm.hidden_size, config.aggregation_heads or plm.num_attention_heads
         self.kinds = [kind for kind in KINDS if config.virtual_tokens in (kind, "both")]
         self.edge_types = {kind: self.edge_types_from(getattr(schema, kind)) for kind in self.kinds}
-        self.backbone = without_pooler(AutoModel.from_config(plm))
+        self.backbone = without_pooler(untrained_plm(plm))
         self.textless = TextlessNodes(schema, config.textless_dim, d, config.heterogeneous_projection)
         edge_types = tuple(r for kind in self.kinds for r in self.edge_types[kind])
         self.edge_projections = EdgeProjections(edge_types, d, config.heterogeneous_projection)

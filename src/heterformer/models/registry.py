@@ -93,8 +93,10 @@ def untrained_model(folder: Path | str, tables: bool = True) -> NodeEncoder:
 
     Without ``tables``, those of textless nodes are empty.
     """
+    from heterformer.models.plm.loading import load_config
+
     model = MODELS[model_name(folder)]
-    config = model.config_class.from_pretrained(folder)
+    config = load_config(model.config_class, folder)
     if not tables:
         schema = Schema.from_dict(config.schema)
         counts = {t: 0 if t in schema.textless else n for t, n in schema.counts.items()}

@@ -6,9 +6,10 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-NodeType = str
+from heterformer.errors import InputError
+from heterformer.untrusted import REVERSED, check_type_name
 
-REVERSED = "rev_"  # prefix of a relation's second direction, as in PyTorch Geometric
+NodeType = str
 
 
 class EdgeType(NamedTuple):
@@ -85,9 +86,24 @@ class Schema:
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Schema:
+    def from_dict(cls, values: dict[str, Any], where: str = "the network's description") -> Schema:
+        """What ``to_dict`` gave. The values may be a stranger's: names in them become parts of paths."""
         values = dict(values)
         values["text_rich"] = tuple(values["text_rich"])
         values["textless"] = tuple(values["textless"])
         values["relations"] = tuple(Relation(**r) for r in values["relations"])
-        return cls(**values)
+        schema = cls(**values)
+        schema._check(where)
+        return schema
+
+    def _check(self, where: str) -> None:
+        for node_type in self.node_types:
+            check_type_name(node_type, f"{where}: node types")
+        for relation in self.relations:
+            check_type_name(relation.name, f"{where}: relations")
+        types, names = set(self.node_types), [relation.name for relation in self.relations]
+        ends = {end for relation in self.relations for end in (relation.source, relation.target)}
+        same = len(types) == len(self.node_types) and len(set(names)) == len(names)
+        known = set(self.counts) == types and ends <= types and set(self.neighbors) <= types
+        if not (same and known and self.predict in names):
+            raise InputError(f"{where}: its types, relations, counts and neighbors do not fit together.")

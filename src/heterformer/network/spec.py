@@ -11,7 +11,8 @@ from typing import Any, Literal
 import yaml
 
 from heterformer.errors import InputError
-from heterformer.network.schema import REVERSED, NodeType, Relation
+from heterformer.network.schema import NodeType, Relation
+from heterformer.untrusted import NAME_RULE, is_type_name
 
 TEXT_RICH_FAN_OUT = 5  # the paper's number of sampled neighbours for papers and books
 TEXTLESS_FAN_OUT = 3
@@ -229,10 +230,8 @@ class _Parser:
 
     def type_name(self, name: Any, at: str) -> str:
         text = self.string(name, at)
-        plain = text.replace("_", "a").replace("-", "a").isalnum()
-        if text.startswith(REVERSED) or "__" in text or "--" in text or not plain:
-            rule = f"letters, digits, single '-' and '_', and no leading '{REVERSED}'"
-            raise self.error(at, f"the name {text!r} is not allowed, expected {rule}")
+        if not is_type_name(text):
+            raise self.error(at, f"the name {text!r} is not allowed, expected {NAME_RULE}")
         return text
 
     def mapping(

@@ -19,6 +19,7 @@ from heterformer.network.build.node_tables import ATTRIBUTE
 from heterformer.network.build.report import BuildReport
 from heterformer.network.schema import NodeType, Schema
 from heterformer.network.spec import NetworkSpec
+from heterformer.untrusted import check_fingerprint
 
 FORMAT = 1
 DESCRIPTION = "network.json"
@@ -61,8 +62,9 @@ class Network:
     def __init__(self, path: Path, values: Mapping[str, Any]) -> None:
         self.path = path
         self.name: str = values["name"]
-        self.fingerprint: str = values["fingerprint"]
-        self.schema = Schema.from_dict(values["schema"])
+        where = path / DESCRIPTION
+        self.fingerprint = check_fingerprint(values["fingerprint"], where)
+        self.schema = Schema.from_dict(values["schema"], str(where))
         self.label_kinds: dict[NodeType, str] = values["labels"]
         self.report = BuildReport.from_dict(values["report"])
         self._tables: dict[NodeType, pa.Table] = {}

@@ -18,6 +18,7 @@ from heterformer.network.hashes import Hashes, sequence_hashes
 from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
 from heterformer.progress import progress_bar
+from heterformer.untrusted import check_no_links_out
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,7 @@ def open_tokens(network: Network, tokenizer: Any, max_tokens: int | None = None)
 
 def _write(network: Network, tokenizer: Any, limit: int, folder: Path) -> None:
     try:
+        check_no_links_out(network.path)  # it is about to be written into
         folder.parent.mkdir(exist_ok=True)
         told = f"{network.path}: another process makes its tokens; waiting for it."
         with file_lock(folder, waiting=told):

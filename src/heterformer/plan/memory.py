@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from transformers import AutoConfig
 
 from heterformer.embedding.options import EmbedOptions
 from heterformer.errors import InputError
 from heterformer.models.inference import TOKENS
+from heterformer.models.plm.loading import load_plm_config
 from heterformer.models.plm.minilm import backbone_path
 from heterformer.models.registry import MODELS
 from heterformer.network.schema import Schema
@@ -83,7 +83,7 @@ class ModelSize:
 def _configured(schema: Schema, chosen: ModelOptions) -> tuple[Any, Any]:
     """The backbone's configuration, and the model without its numbers: tables may be larger than memory."""
     try:
-        plm = AutoConfig.from_pretrained(backbone_path(chosen.backbone), trust_remote_code=False)
+        plm = load_plm_config(backbone_path(chosen.backbone))
     except (OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise InputError(f"backbone {chosen.backbone!r} cannot be loaded: {reason}") from error

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from transformers import AutoTokenizer
 
+from heterformer.models.plm.loading import load_tokenizer
 from heterformer.models.plm.minilm import backbone_path
 from heterformer.network.schema import NodeType, Schema
 from heterformer.network.split.draw import make_split
@@ -113,7 +113,7 @@ def _textless_edges(network: Network, counts: dict[NodeType, int]) -> int:
 def _tokenised(network: Network, backbone: str) -> tuple[NDArray[np.int64], ...]:
     """Some of the network's texts, or none if the backbone comes without a tokenizer."""
     try:
-        tokenizer: Any = AutoTokenizer.from_pretrained(backbone_path(backbone))
+        tokenizer: Any = load_tokenizer(backbone_path(backbone))
     except (OSError, ValueError):
         return ()
     if len(tokenizer) <= len(tokenizer.all_special_ids):  # without files it has no words

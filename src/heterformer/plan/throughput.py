@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from transformers import AutoConfig, AutoModel, AutoTokenizer
 
 from heterformer.arrays import Ints
 from heterformer.batches.batcher import Batcher
@@ -20,6 +19,7 @@ from heterformer.embedding.options import EmbedOptions
 from heterformer.errors import InputError
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.inference import center_vectors, each_text, evaluating
+from heterformer.models.plm.loading import load_plm_config, load_tokenizer, untrained_plm
 from heterformer.models.plm.minilm import backbone_path
 from heterformer.network.store import Network
 from heterformer.network.tokens import PackedTokens
@@ -76,8 +76,8 @@ def _trainer(network: Network, options: TrainingOptions, folder: Path) -> Traine
 def _random_backbone(name: str, folder: Path) -> str:
     """A backbone of the same sizes: its weights need not be there, and do not matter for speed."""
     try:
-        AutoModel.from_config(AutoConfig.from_pretrained(backbone_path(name))).save_pretrained(folder)
-        AutoTokenizer.from_pretrained(backbone_path(name)).save_pretrained(folder)
+        untrained_plm(load_plm_config(backbone_path(name))).save_pretrained(folder)
+        load_tokenizer(backbone_path(name)).save_pretrained(folder)
     except (OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise InputError(f"backbone {name!r} cannot be loaded: {reason}") from error

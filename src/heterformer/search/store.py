@@ -24,7 +24,7 @@ from heterformer.embedding.embed import embed_to
 from heterformer.embedding.options import EmbedOptions, Precision
 from heterformer.embedding.vectors import Vectors
 from heterformer.errors import InputError
-from heterformer.files import file_lock, write_text
+from heterformer.files import file_lock, remove_file, write_text
 from heterformer.network.ids import known_rows
 from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
@@ -191,7 +191,7 @@ def _kept(
             changed = "its model has changed since its search vectors were made"
             what = f"its search vectors are not in {precision}" if same else changed
             say(f"{run.path}: {what}; making them again.")
-        note.unlink(missing_ok=True)  # so that a kill from here on leaves no vectors that seem up to date
+        remove_file(note)  # so that a kill from here on leaves no vectors that seem up to date
         model = run.model().to(chosen_device(device))
         textless = tuple(t for t in model.embedded_types if t in model.schema.textless)
         types = textless if only_textless else ()

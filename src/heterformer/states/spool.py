@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,7 +15,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from heterformer.arrays import Ints, mapped
 from heterformer.errors import InputError
-from heterformer.files import readable, replace_folder, write_text
+from heterformer.files import readable, replace_folder
 
 Write = Callable[[int, NDArray[Any]], None]
 ABOUT, NUMBERS, STATES = "about.json", "numbers.npy", "states.npy"
@@ -62,16 +60,10 @@ def write_spool(
     """
     try:
         with replace_folder(folder) as partial:
-            try:
-                with (partial / STATES).open("wb") as file:
-                    yield _writer(file, (len(numbers), *shape), np.dtype(dtype))
-                    file.flush()
-                    os.fsync(file.fileno())  # or a power cut leaves a spool that looks complete
-                np.save(partial / NUMBERS, numbers, allow_pickle=False)
-                write_text(partial / ABOUT, json.dumps(about))
-            except BaseException:
-                shutil.rmtree(partial, ignore_errors=True)  # it may be large
-                raise
+            with (partial / STATES).open("wb") as file:
+                yield _writer(file, (len(numbers), *shape), np.dtype(dtype))
+            np.save(partial / NUMBERS, numbers, allow_pickle=False)
+            (partial / ABOUT).write_text(json.dumps(about), encoding="utf-8")
     except OSError as error:
         reason = error.strerror or error
         raise InputError(f"{folder}: the states of texts cannot be stored ({reason}).") from error

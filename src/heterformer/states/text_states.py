@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -19,6 +18,7 @@ from heterformer.models.inference import each_text, evaluating
 from heterformer.network.tokens import PackedTokens
 from heterformer.progress import progress_bar
 from heterformer.states.row_file import RowFile
+from heterformer.temporary import scratch_folder
 
 
 class TextStates:
@@ -76,8 +76,7 @@ def stored_states(
     with ExitStack() as stack:
         name = ""
         if processes.is_main:
-            temporary = tempfile.TemporaryDirectory(prefix=".heterformer-", dir=folder)
-            name = stack.enter_context(temporary)
+            name = str(stack.enter_context(scratch_folder(folder)))
         name = processes.broadcast_text(name)
         numbers = np.arange(len(tokens.offsets) - 1)
         spool = TextStates(Path(name) / "states.bin", model, tokens, numbers, np.float32, processes)

@@ -6,7 +6,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import FrameType
@@ -16,7 +16,6 @@ import numpy as np
 import torch
 from accelerate import Accelerator
 from torch import Tensor
-from transformers import AutoTokenizer
 
 from heterformer.batches.batch import PairBatch, Texts
 from heterformer.batches.batcher import Batcher
@@ -26,15 +25,17 @@ from heterformer.batches.slices import slices
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.distributed import ProcessGroup
 from heterformer.errors import InputError
-from heterformer.files import filled
+from heterformer.files import file_lock, filled, remove_file
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.known_nodes import KnownNodes
+from heterformer.models.plm.loading import load_tokenizer
 from heterformer.models.plm.minilm import backbone_path
 from heterformer.models.registry import MODELS, untrained_model
 from heterformer.network.store import Network
 from heterformer.network.tokens import open_tokens
 from heterformer.progress import Bar, progress_bar, say
 from heterformer.ranking import RankingMetrics
+from heterformer.temporary import remove_scratch
 from heterformer.training.cached_states import CachedStates
 from heterformer.training.callbacks import Callback, TrainingProgress
 from heterformer.training.early_stopping import EarlyStopping
@@ -84,13 +85,22 @@ def train(
     network = network if isinstance(network, Network) else Network.open(network)
     options = (options or TrainingOptions()).resolved()
     run, processes = Run(path), ProcessGroup.from_environment(options.device)
-    with processes.main_process_first():
-        if processes.is_main:
-            _begin(run, network, options, processes.world_size)
-    processes.check_all_equal(options, network.fingerprint, run.exists and run.config(), run.started)
-    Trainer(network, run, options, processes, callback).train()
-    processes.barrier()
+    with ExitStack() as held:
+        with processes.main_process_first():
+            if processes.is_main:
+                held.enter_context(_training_lock(run))
+                remove_scratch(run.path)
+                _begin(run, network, options, processes.world_size)
+        processes.check_all_equal(options, network.fingerprint, run.exists and run.config(), run.started)
+        Trainer(network, run, options, processes, callback).train()
+        processes.barrier()
     return run
+
+
+def _training_lock(run: Run) -> AbstractContextManager[None]:
+    """Of two trainings on one run folder the second is refused. The lock's file is beside the folder."""
+    busy = f"{run.path}: another process is training it; wait until it is done or name another run folder."
+    return file_lock(run.path.with_name(f"{run.path.name}.train"), busy=busy)
 
 
 def _begin(run: Run, network: Network, options: TrainingOptions, processes: int) -> None:
@@ -150,7 +160,7 @@ class Trainer:
             say(f"{self.run.path}: {reason} at step {self.position.step}; nothing to do.")
             return
         if self.processes.is_main:
-            (self.run.path / CARD).unlink(missing_ok=True)
+            remove_file(self.run.path / CARD)
         alone = self.processes.world_size == 1
         with _interruptible(alone) as interrupted, progress_bar("training", self._total_steps()) as bar:
             bar.advance(self.position.step)
@@ -173,8 +183,8 @@ class Trainer:
     def _tokenizer(self) -> Any:
         name = self.options.model.backbone
         try:
-            tokenizer = AutoTokenizer.from_pretrained(self.run.path if self.goes_on else backbone_path(name))
-        except (OSError, ValueError) as error:
+            tokenizer = load_tokenizer(self.run.path if self.goes_on else backbone_path(name))
+        except (OSError, ValueError, InputError) as error:
             reason = str(error).splitlines()[0]
             raise InputError(f"the tokenizer of backbone {name!r} cannot be loaded: {reason}") from error
         known = self.model.config.backbone_config.vocab_size
@@ -210,8 +220,9 @@ class Trainer:
         self.position.pairs_per_step = self.batches.batch_size
         if self.processes.is_main:
             self.run.rewind_metrics(-1)
-            self.model.config.save_pretrained(self.run.path)
-            self.tokenizer.save_pretrained(self.run.path)
+            with filled(self.run.path) as folder:
+                self.model.config.save_pretrained(folder)
+                self.tokenizer.save_pretrained(folder)
             KnownNodes.of(self.batches.batcher.visible, self.validation.tokens).save(self.run.path)
         self.model.prepare(self.validation.tokens, self.tokenizer.all_special_ids)
         if self.options.warm_up.warm_up and self.model.warms_up:

@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from heterformer.errors import InputError
-from heterformer.files import readable, reading, replace_file, replace_folder, write_text
+from heterformer.files import read_folder, readable, reading, replace_folder, write_text
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.registry import untrained_model
 from heterformer.network.schema import Schema
@@ -22,9 +22,11 @@ from heterformer.network.split.draw import make_split
 from heterformer.network.split.options import SplitOptions
 from heterformer.network.split.split import Split
 from heterformer.network.store import Network
+from heterformer.temporary import is_leftover
 from heterformer.training.early_stopping import EarlyStopping
 from heterformer.training.optimizers import Optimizers
 from heterformer.training.options import TrainingOptions, changed_options
+from heterformer.untrusted import check_fingerprint, check_no_links_out
 
 BATCH_SIZE = "--batch-size"
 CONFIG, METRICS, SPLIT, CARD = "config.yaml", "metrics.jsonl", "split.parquet", "README.md"
@@ -81,7 +83,8 @@ class Run:
         return (self.path / CARD).is_file()
 
     def config(self) -> dict[str, Any]:
-        """The resolved configuration; a folder without one is no run."""
+        """The resolved configuration; a folder without one is no run, nor one whose links lead elsewhere."""
+        check_no_links_out(self.path)  # every command writes into it
         try:
             text = (self.path / CONFIG).read_text(encoding="utf-8")
         except OSError:
@@ -91,6 +94,7 @@ class Run:
         with reading(self.path / CONFIG):
             values = yaml.safe_load(text)
             TrainingOptions.from_dict(values["options"])
+            check_fingerprint(values["fingerprint"], self.path / CONFIG)
             return {name: values[name] for name in ("network", "fingerprint", "options")}
 
     def options(self) -> TrainingOptions:
@@ -110,8 +114,9 @@ class Run:
 
     def start(self, network: Network, options: TrainingOptions) -> None:
         """Write the configuration of a new run, or of one that did not get as far as a checkpoint."""
+        check_no_links_out(self.path)
         found = list(self.path.iterdir()) if self.path.is_dir() else [self.path] * self.path.exists()
-        others = [path for path in found if path.name != f".{CONFIG}.partial"]  # which a kill may have left
+        others = [path for path in found if not is_leftover(path)]
         if others and not self.exists:
             raise InputError(f"{self.path}: exists and is not a run; choose another name.")
         self.path.mkdir(parents=True, exist_ok=True)
@@ -153,12 +158,12 @@ class Run:
             save_file(_weights(model), folder / "model.safetensors")
             save_file(_contiguous(optimizers.tensors()), folder / "optimizer.safetensors")
             state = {"position": asdict(position), "early_stopping": asdict(early)}
-            write_text(folder / "state.json", json.dumps(state, indent=1))
+            (folder / "state.json").write_text(json.dumps(state, indent=1), encoding="utf-8")
 
     def load_checkpoint(self, model: NodeEncoder, optimizers: Optimizers) -> tuple[Position, EarlyStopping]:
         """Restore the last checkpoint."""
         with reading(self.last):
-            folder = readable(self.last)
+            folder = readable(self.last)  # nobody replaces it: whoever trains holds the lock
             model.load_state_dict(load_file(folder / "model.safetensors"))
             optimizers.load_tensors(load_file(folder / "optimizer.safetensors"))
         return self.progress()
@@ -166,7 +171,7 @@ class Run:
     def progress(self) -> tuple[Position, EarlyStopping]:
         """How far the last checkpoint is, and the best validation figure by then."""
         with reading(self.last):
-            state = json.loads((readable(self.last) / "state.json").read_text(encoding="utf-8"))
+            state = json.loads(read_folder(self.last, _state))
             return Position(**state["position"]), EarlyStopping(**state["early_stopping"])
 
     def save_best(self, model: NodeEncoder) -> None:
@@ -184,14 +189,16 @@ class Run:
         """The file of the best weights so far, or of the last if training stopped before a validation."""
         if not self.started:
             raise InputError(f"{self.path}: has no checkpoint yet; run 'heterformer train' again.")
-        folders = readable(self.best), readable(self.last)
-        return next(folder for folder in folders if folder.is_dir()) / "model.safetensors"
+        return readable(self._best_or_last()) / "model.safetensors"
+
+    def _best_or_last(self) -> Path:
+        return self.best if readable(self.best).is_dir() else self.last
 
     def schema(self) -> Schema:
         """The types that the run's model was made for."""
         with reading(self.path):
             config = json.loads((self.path / "config.json").read_text(encoding="utf-8"))
-            return Schema.from_dict(config["schema"])
+            return Schema.from_dict(config["schema"], str(self.path / "config.json"))
 
     def model(self, *, tables: bool = True) -> NodeEncoder:
         """Load the best model so far, on the CPU, whether or not training is complete.
@@ -202,10 +209,14 @@ class Run:
         weights = self.weights
         with reading(self.path):
             model = untrained_model(self.path, tables)
-        with reading(weights), safe_open(weights, "pt") as file:
-            kept = {} if tables else {k: v for k, v in model.state_dict().items() if k.startswith(TABLES)}
-            values = {name: file.get_tensor(name) for name in file.keys() if name not in kept}  # noqa: SIM118
-            model.load_state_dict(values | kept)
+        kept = {} if tables else {k: v for k, v in model.state_dict().items() if k.startswith(TABLES)}
+
+        def read(folder: Path) -> dict[str, Tensor]:
+            with safe_open(folder / weights.name, "pt") as file:
+                return {name: file.get_tensor(name) for name in file.keys() if name not in kept}  # noqa: SIM118
+
+        with reading(weights):  # training may replace them meanwhile
+            model.load_state_dict(read_folder(self._best_or_last(), read) | kept)
         model.name_or_path = str(self.path)  # as from_pretrained leaves it
         model.eval()
         return model
@@ -232,9 +243,12 @@ class Run:
         path = self.path / SPLIT
         if not path.is_file():
             split = make_split(network, options or self.options().split)
-            with replace_file(path) as partial:
-                split.save(partial, network)
+            split.save(path, network)
         return Split.open(path, network)
+
+
+def _state(folder: Path) -> str:
+    return (folder / "state.json").read_text(encoding="utf-8")
 
 
 def _weights(model: NodeEncoder) -> dict[str, Tensor]:

@@ -9,6 +9,7 @@ from heterformer.batches.batch import Batch, Texts
 from heterformer.models.configuration import NodeEncoderConfig
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.plm.backbone import text_vectors, without_pooler
+from heterformer.models.plm.loading import untrained_plm
 from heterformer.models.plm.packing import pack
 from heterformer.network.schema import NodeType
 
@@ -29,7 +30,7 @@ class Bert(NodeEncoder):
 
     def __init__(self, config: PlainBertConfig) -> None:
         super().__init__(config)
-        self.backbone = without_pooler(AutoModel.from_config(config.backbone_config))
+        self.backbone = without_pooler(untrained_plm(config.backbone_config))
         self.post_init()
 
     @property

@@ -12,7 +12,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import AutoModel
 from transformers import initialization as init
 
 from heterformer.batches.batch import Batch, Texts
@@ -24,6 +23,7 @@ from heterformer.models.configuration import (
 )
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.plm.backbone import text_vectors, without_pooler
+from heterformer.models.plm.loading import untrained_plm
 from heterformer.models.plm.packing import pack
 from heterformer.models.textless import TextlessNodes
 from heterformer.network.schema import NodeType
@@ -65,7 +65,7 @@ class Cascaded(NodeEncoder):
 
     def add_inputs(self) -> None:
         """Make what turns nodes into the convolution's input vectors."""
-        self.backbone = without_pooler(AutoModel.from_config(self.config.backbone_config))
+        self.backbone = without_pooler(untrained_plm(self.config.backbone_config))
 
     @abstractmethod
     def new_convolution(self, width: int) -> nn.Module:

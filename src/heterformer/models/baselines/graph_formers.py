@@ -13,6 +13,7 @@ from heterformer.models.aggregation import Aggregation, Neighborhoods
 from heterformer.models.configuration import AGGREGATION_INITS, READOUTS, NodeEncoderConfig, one_of
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.plm.backbone import embed, layer_states, pooled, run_layer, without_pooler
+from heterformer.models.plm.loading import untrained_plm
 from heterformer.models.plm.packing import pack
 
 
@@ -64,7 +65,7 @@ class GraphFormers(NodeEncoder):
     def __init__(self, config: GraphFormersConfig) -> None:
         super().__init__(config)
         plm = config.backbone_config
-        self.backbone = without_pooler(AutoModel.from_config(plm))
+        self.backbone = without_pooler(untrained_plm(plm))
         self.add_aggregations(plm.hidden_size, plm.num_attention_heads, range(1, plm.num_hidden_layers))
         self.post_init()
 

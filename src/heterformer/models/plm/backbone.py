@@ -11,23 +11,21 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from transformers import AutoModel
 
 from heterformer.batches.batch import Texts
 from heterformer.errors import InputError
 from heterformer.models.plm.attention import attend, attend_to_states
 from heterformer.models.plm.dropout import dropped
 from heterformer.models.plm.feed_forward import feed_forward
+from heterformer.models.plm.loading import load_plm
 from heterformer.models.plm.packing import Packing, pack
 
 
 def load_backbone(path_or_name: str) -> Any:
     """The PLM in a folder (or on the hub), every weight of it found and its layers known to be BERT's."""
     try:
-        plm, report = AutoModel.from_pretrained(
-            path_or_name, dtype=torch.float32, output_loading_info=True, trust_remote_code=False
-        )
-    except (OSError, ValueError) as error:
+        plm, report = load_plm(path_or_name, dtype=torch.float32, output_loading_info=True)
+    except (OSError, ValueError, InputError) as error:
         raise InputError(
             f"backbone {path_or_name!r} cannot be loaded: {str(error).splitlines()[0]}"
         ) from error

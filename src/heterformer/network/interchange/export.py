@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from heterformer.errors import InputError
-from heterformer.files import new_folder, replace_file
+from heterformer.files import check_new, new_file, new_folder
 from heterformer.network.interchange.csv_folder import write_tables
 from heterformer.network.interchange.graph_files import write_graphml, write_node_link
 from heterformer.network.interchange.hetero_data_files import save_network
@@ -18,8 +17,7 @@ Format = Literal["csv", "graphml", "networkx", "hetero-data"]
 def export_network(network: Network, out: Path | str, to: Format) -> None:
     """Write ``network`` as a new file (graphml, networkx) or folder (csv, hetero-data) ``out``."""
     out = Path(out)
-    if out.exists():
-        raise InputError(f"{out}: exists already; remove it or choose another name.")
+    check_new(out)
     match to:
         case "csv":
             with new_folder(out) as folder:
@@ -28,6 +26,5 @@ def export_network(network: Network, out: Path | str, to: Format) -> None:
             save_network(network, out)
         case "graphml" | "networkx":
             write = write_graphml if to == "graphml" else write_node_link
-            out.parent.mkdir(parents=True, exist_ok=True)
-            with replace_file(out) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
+            with new_file(out) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
                 write(network, file)

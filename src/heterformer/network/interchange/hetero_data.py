@@ -13,8 +13,9 @@ import polars as pl
 
 from heterformer.errors import InputError
 from heterformer.network.build.frames import build_from_frames
-from heterformer.network.schema import REVERSED, NodeType
+from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
+from heterformer.untrusted import REVERSED
 
 
 def from_hetero_data(

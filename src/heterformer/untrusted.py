@@ -1,0 +1,66 @@
+"""Names and paths that come from a file: nothing is joined into a path before it was checked here."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from heterformer.errors import InputError
+
+REVERSED = "rev_"  # prefix of a relation's second direction, as in PyTorch Geometric
+NAME_RULE = f"letters, digits, single '-' and '_', and no leading '{REVERSED}'"
+FINGERPRINT = re.compile("[0-9a-f]{32}")
+LONGEST = 80  # characters of a value that a message repeats
+
+
+def is_type_name(name: Any) -> bool:
+    """Whether a node type or relation may be called so. Such a name is also a safe part of a file's name."""
+    if not isinstance(name, str) or name.startswith(REVERSED) or "__" in name or "--" in name:
+        return False
+    return name.replace("_", "a").replace("-", "a").isalnum()
+
+
+def check_type_name(name: Any, what: str) -> str:
+    """The name, if it is one; ``what`` says whose, and in which file."""
+    if not is_type_name(name):
+        raise InputError(f"{what}: the name {shown(name)} is not allowed, expected {NAME_RULE}.")
+    return str(name)
+
+
+def check_fingerprint(value: Any, where: Path | str) -> str:
+    """The digest that a network is known by; it is also the name of a folder."""
+    if not isinstance(value, str) or not FINGERPRINT.fullmatch(value):
+        raise InputError(f"{where}: the fingerprint is {shown(value)}, expected 32 hexadecimal digits.")
+    return value
+
+
+def check_file_name(name: Any, where: Path | str) -> str:
+    """The name of a file beside the one that lists it, or the beginning of such a name."""
+    plain = isinstance(name, str) and name.isprintable() and not re.search(r"[/\\]", name)
+    if not plain or not name or name.startswith(".") or len(name.encode()) > 200:
+        raise InputError(f"{where}: lists {shown(name)}, expected a plain name without a path.")
+    return str(name)
+
+
+def is_inside(name: Any) -> bool:
+    """Whether a relative path leads nowhere but below the folder that it is relative to."""
+    return isinstance(name, str) and not Path(name).is_absolute() and ".." not in Path(name).parts
+
+
+def check_no_links_out(folder: Path) -> None:
+    """Refuse a folder we write into if a symbolic link in it leads elsewhere."""
+    root = os.path.realpath(folder)
+    for parent, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            path = os.path.join(parent, name)
+            if os.path.islink(path) and not os.path.realpath(path).startswith(root + os.sep):
+                found = f"is a symbolic link to {shown(os.readlink(path))}, outside {folder}"
+                raise InputError(f"{path}: {found}; put the file or folder itself there.")
+
+
+def shown(value: Any) -> str:
+    """A value as a message repeats it."""
+    text = repr(value)
+    return text if len(text) <= LONGEST else text[:LONGEST] + "…"

@@ -1,0 +1,157 @@
+"""A folder that tries to run code: through each file that can name some, at each door that reads one."""
+
+from __future__ import annotations
+
+import ast
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import heterformer
+from heterformer.errors import InputError
+from heterformer.models.heterformer import Heterformer
+from heterformer.models.plm.backbone import load_backbone
+from heterformer.models.plm.loading import (
+    check_folder,
+    load_plm,
+    load_plm_config,
+    load_tokenizer,
+    plm_config,
+    source_options,
+)
+from heterformer.models.registry import load_model, untrained_model
+
+SAVED = Path(__file__).parents[2] / "compatibility" / "version_0_1" / "runs" / "heterformer"
+CODE = "import pathlib; pathlib.Path({mark!r}).write_text('ran')\n"
+AUTO_MAP = dict.fromkeys(("AutoConfig", "AutoModel"), "evil.Evil") | {"AutoTokenizer": ["evil.Evil", None]}
+READERS: dict[str, Callable[[Path], Any]] = {
+    "tokenizer": load_tokenizer,
+    "plm": load_plm,
+    "plm_config": load_plm_config,
+    "backbone": lambda folder: load_backbone(str(folder)),
+    "model": load_model,
+    "from_pretrained": Heterformer.from_pretrained,
+    "untrained_model": untrained_model,
+}
+FILES = ("config.json", "tokenizer_config.json", "processor_config.json", "generation_config.json")
+ENTRIES: dict[str, dict[str, Any]] = {
+    "auto_map": {"auto_map": AUTO_MAP},
+    "auto_map, a list": {"auto_map": ["evil.Evil", "evil.Evil"]},
+    "auto_map of the PLM": {"backbone": {"model_type": "bert", "auto_map": AUTO_MAP}},
+    "a kernel": {"attn_implementation": "evil/kernel"},
+    "a kernel's function": {"_attn_implementation": "evil/kernel@main:run"},
+    "an internal kernel": {"_attn_implementation_internal": "evil/kernel"},
+    "a kernel of a part": {"attn_implementation": {"": "sdpa", "backbone": "evil/kernel"}},
+    "a kernel of the PLM": {"backbone": {"model_type": "bert", "_attn_implementation": "evil/kernel"}},
+    "a kernel in place of a package": {"attn_implementation": "flash_attention_2"},
+    "experts": {"_experts_implementation": "evil/kernel"},
+    "kernels": {"use_kernels": True},
+    "trust": {"trust_remote_code": True},
+    "a pipeline": {"custom_pipelines": {"x": {"impl": "evil.Evil"}}},
+    "a quantizer": {"quantization_config": {"quant_method": "fp8"}},
+    "weights elsewhere": {"transformers_weights": "../../weights.bin"},
+    "a configuration elsewhere": {"configuration_files": ["../config.4.0.0.json"]},
+    "a tokenizer's module": {"tokenizer_class": "evil.EvilTokenizer"},
+    "no tokenizer": {"tokenizer_class": "AutoModel"},
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A saved model that loads."""
+    copy = tmp_path / "run"
+    shutil.copytree(SAVED, copy)
+    (copy / "evil.py").write_text(CODE.format(mark=str(tmp_path / "ran")))
+    return copy
+
+
+def add(path: Path, entry: dict[str, Any]) -> None:
+    values = json.loads(path.read_text()) if path.exists() else {}
+    path.write_text(json.dumps(values | entry))
+
+
+@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize("reader", READERS)
+def test_code_is_refused_at_every_door(folder: Path, reader: str, file: str, tmp_path: Path) -> None:
+    add(folder / file, ENTRIES["auto_map"])
+    with pytest.raises(InputError, match=rf"{file}: 'auto_map' is .*, expected none, since it may run code"):
+        READERS[reader](folder)
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("entry", ENTRIES.values(), ids=ENTRIES)
+def test_whatever_names_code_is_refused(folder: Path, entry: dict[str, Any]) -> None:
+    check_folder(folder)
+    add(folder / "config.json", entry)
+    with pytest.raises(InputError, match=r"config.json: '.*' is .*, expected .*; remove the entry"):
+        check_folder(folder)
+
+
+def test_an_adapter_of_another_model_is_refused(folder: Path) -> None:
+    add(folder / "adapter_config.json", {"peft_type": "LORA"})
+    with pytest.raises(InputError, match=r"adapter_config.json: adapts another model"):
+        load_model(folder)
+
+
+def test_settings_that_name_no_code_are_taken(folder: Path) -> None:
+    plain = {"auto_map": None, "_attn_implementation": "sdpa", "attn_implementation": None}
+    add(folder / "config.json", plain | {"quantization_config": None})
+    add(folder / "tokenizer_config.json", {"tokenizer_class": "BertTokenizerFast", "auto_map": {}})
+    (folder / "report.json").write_text("damaged, and nothing that Transformers reads")
+    check_folder(folder)
+
+
+def test_the_settings_inside_a_configuration_are_checked_too() -> None:
+    with pytest.raises(InputError, match="the backbone's configuration: 'auto_map'"):
+        plm_config({"model_type": "bert", "auto_map": AUTO_MAP})
+
+
+def test_damaged_settings_are_refused(folder: Path) -> None:
+    (folder / "tokenizer_config.json").write_text("{")
+    with pytest.raises(InputError, match=r"tokenizer_config.json: is damaged"):
+        load_tokenizer(folder)
+
+
+def test_a_folder_is_never_looked_up_elsewhere(folder: Path) -> None:
+    assert source_options(folder) == {"trust_remote_code": False, "local_files_only": True}
+    with pytest.raises(InputError, match="no such folder, and no name that a model hub could have"):
+        source_options(folder / "typo")
+
+
+def test_pickled_weights_are_not_read(folder: Path) -> None:
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+    with pytest.raises(OSError, match="safetensors"):
+        load_model(folder)
+
+
+def test_settings_on_a_hub_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    from transformers import PretrainedConfig
+    from transformers.models.auto import tokenization_auto
+
+    kernel = {"model_type": "bert", "attn_implementation": "evil/kernel"}
+    monkeypatch.setattr(PretrainedConfig, "get_config_dict", lambda name: (kernel, {}))
+    monkeypatch.setattr(tokenization_auto, "get_tokenizer_config", lambda name: {})
+    with pytest.raises(
+        InputError, match=r"evil/model: 'attn_implementation' is 'evil/kernel', expected 'eager'"
+    ):
+        load_plm("evil/model")
+
+
+def test_there_is_no_other_door() -> None:
+    """No module but ``loading`` lets Transformers read a folder."""
+    others = []
+    for path in Path(heterformer.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Attribute) and node.attr in (
+                "from_pretrained",
+                "from_config",
+                "for_model",
+            ):
+                owner = ast.unparse(node.value)
+                if "Auto" in owner or "config" in owner.lower():
+                    others.append(f"{path.name}: {owner}.{node.attr}")
+    assert {line.split(":")[0] for line in others} == {"loading.py"}
