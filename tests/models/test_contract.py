@@ -18,7 +18,7 @@ from heterformer.batches.batcher import Batcher
 from heterformer.batches.sampling import SeededSampler
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.errors import InputError
-from heterformer.models.contract import NodeEncoder
+from heterformer.models.contract import HeterogeneousEncoder, NodeEncoder
 from heterformer.models.inference import center_vectors
 from heterformer.models.registry import MODELS, load_model
 from heterformer.network.schema import EdgeType
@@ -208,6 +208,23 @@ class TestModelContract:
             assert vectors.shape == (3, 32)
             assert torch.equal(vectors[0], vectors[2])
             assert not torch.allclose(vectors[0], vectors[1])
+
+    def test_a_batch_can_carry_textless_embeddings(self, make: Make, name: str) -> None:
+        model: Any = make()
+        assert isinstance(model, HeterogeneousEncoder) == (name not in HOMOGENEOUS)
+        if name in HOMOGENEOUS:
+            return
+        batch = random_batch(3)
+        rows = batch.textless
+        carried = {t: model.textless.embeddings(t, r).detach().clone() for t, r in rows.items()}
+        other = {t: torch.zeros_like(r) for t, r in rows.items()}  # which rows they are does not matter then
+        with torch.no_grad():
+            expected = model.encode_batch(batch)
+            found = model.encode_batch(replace(batch, textless=other, textless_embeddings=carried))
+            assert torch.equal(found, expected)
+            changed = {t: h0 + 1 for t, h0 in carried.items()}
+            found = model.encode_batch(replace(batch, textless_embeddings=changed))
+            assert not torch.allclose(found, expected)
 
     def test_textless_tables_train_sparsely(self, make: Make, name: str) -> None:
         model, batch = make(), full_batch()

@@ -5,7 +5,7 @@ from dataclasses import replace
 import torch
 
 from heterformer.models.textless import TextlessNodes
-from tests.models.random_batches import schema
+from tests.models.random_batches import random_batch, schema
 
 
 def test_vectors_are_projected_embeddings() -> None:
@@ -34,3 +34,14 @@ def test_gradients_are_of_the_rows_used() -> None:
 def test_a_network_without_textless_nodes() -> None:
     nodes = TextlessNodes(replace(schema(), textless=()), dim=3, width=5, heterogeneous=False)
     assert list(nodes.parameters()) == []
+
+
+def test_a_batch_can_carry_embeddings_of_its_own() -> None:
+    nodes = TextlessNodes(schema(), dim=3, width=5, heterogeneous=True)
+    torch.nn.init.normal_(nodes.tables[0].weight)
+    batch, own = random_batch(0), torch.randn(2, 3)
+    torch.testing.assert_close(nodes.of_batch(batch, "author"), nodes("author", batch.textless["author"]))
+    carried = replace(batch, textless_embeddings={"venue": own})
+    torch.testing.assert_close(nodes.of_batch(carried, "venue"), own @ nodes.projections[1].weight.T)
+    torch.testing.assert_close(nodes.of_batch(carried, "author"), nodes.of_batch(batch, "author"))
+    assert nodes.of_batch(replace(batch, textless={}), "author").shape == (0, 5)

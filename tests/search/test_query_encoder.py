@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from heterformer.batches.batcher import Batcher
@@ -60,6 +62,18 @@ def test_a_nodes_text_with_its_neighbours_has_the_nodes_vector() -> None:
         np.testing.assert_allclose(
             encoder().encode(text, kept), vector_of(row, everything | {left_out: 0}), atol=1e-5
         )
+
+
+def test_queries_at_once_do_not_disturb_each_other() -> None:
+    texts = tiny_network().texts("paper", range(12))
+    neighbors = [around(row) for row in range(12)]
+    expected = [encoder().encode(text, near) for text, near in zip(texts, neighbors, strict=True)]
+    before = {n: v.clone() for n, v in encoder().encoder.model.state_dict().items()}
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(encoder().encode, texts * 3, neighbors * 3))
+    assert all(np.array_equal(a, b) for a, b in zip(found, expected * 3, strict=True))
+    after = encoder().encoder.model.state_dict()
+    assert all(torch.equal(after[name], value) for name, value in before.items())
 
 
 def test_a_text_alone_has_the_vector_of_a_node_without_neighbours() -> None:

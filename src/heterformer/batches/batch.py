@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple, Self, TypeVar
 
 import torch
@@ -71,6 +71,8 @@ class Batch:
     neighbors: dict[EdgeType, Neighbors]
     textless: dict[NodeType, Tensor]  # distinct row numbers of each textless type met, (n_type,) int64
     text_numbers: Tensor | None = None  # (U,) int64, each text's number among all of the network's
+    # h^(0) of the nodes in ``textless``, (n_type, 64), of types whose embeddings are not in a model's tables
+    textless_embeddings: dict[NodeType, Tensor] = field(default_factory=dict)
 
     def without_neighbor_texts(self) -> Self:
         """The same batch for a model that is given the neighbours' states: only centres have tokens."""

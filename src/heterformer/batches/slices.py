@@ -72,6 +72,7 @@ def select_centers(batch: B, chosen: Tensor) -> B:
         },
         textless={t: batch.textless[t][nodes] for t, nodes in textless.items() if len(nodes)},
         text_numbers=None if batch.text_numbers is None else batch.text_numbers[texts],
+        textless_embeddings={t: h0[textless[t]] for t, h0 in batch.textless_embeddings.items()},
     )
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heterformer.arrays import Ints
-from heterformer.models.contract import NodeEncoder
+from heterformer.models.contract import HeterogeneousEncoder
 from heterformer.models.inference import plm_vectors, some_plm_vectors
 from heterformer.models.known_nodes import KnownNodes
 from heterformer.network.hashes import Hashes, mixed
@@ -48,7 +48,7 @@ class FoldedIn(NamedTuple):
 
 
 def length_factor(
-    model: NodeEncoder,
+    model: HeterogeneousEncoder,
     node_type: NodeType,
     sample: FoldedIn,
     learned: Tensor,
@@ -70,7 +70,7 @@ def length_factor(
 
 
 def folded_rows(
-    model: NodeEncoder,
+    model: HeterogeneousEncoder,
     node_type: NodeType,
     new: FoldedIn,
     tokens: PackedTokens,
@@ -99,7 +99,7 @@ def folded_rows(
     return rows
 
 
-def _prior(model: NodeEncoder, node_type: NodeType, known: KnownNodes) -> tuple[Tensor, Tensor]:
+def _prior(model: HeterogeneousEncoder, node_type: NodeType, known: KnownNodes) -> tuple[Tensor, Tensor]:
     """(64,) each: mean and variances of the embeddings that training met.
 
     Of a type next to no text it met none, and nothing is known of its nodes: they are zero.
@@ -112,7 +112,7 @@ def _prior(model: NodeEncoder, node_type: NodeType, known: KnownNodes) -> tuple[
 
 
 def fold_in(
-    model: NodeEncoder, node_type: NodeType, new: FoldedIn, tokens: PackedTokens, known: KnownNodes
+    model: HeterogeneousEncoder, node_type: NodeType, new: FoldedIn, tokens: PackedTokens, known: KnownNodes
 ) -> Tensor:
     """(n, 64): embeddings of some new nodes that say what the PLM says of their texts, all else being fixed.
 
@@ -130,7 +130,12 @@ class Folding:
     """What folding the new nodes of a type in needs besides what the PLM says of their texts."""
 
     def __init__(
-        self, model: NodeEncoder, node_type: NodeType, new: FoldedIn, tokens: PackedTokens, known: KnownNodes
+        self,
+        model: HeterogeneousEncoder,
+        node_type: NodeType,
+        new: FoldedIn,
+        tokens: PackedTokens,
+        known: KnownNodes,
     ) -> None:
         self.model, self.tokens, self.place = model, tokens, new.place
         self.projection: Tensor = model.textless.parameters_of(node_type)[1].detach().float().cpu()

@@ -8,7 +8,8 @@ import numpy as np
 
 from heterformer.batches.batch import Batch
 from heterformer.embedding.folding import FoldedIn
-from heterformer.models.contract import NodeEncoder
+from heterformer.models.contract import HeterogeneousEncoder, NodeEncoder
+from heterformer.models.textless import TextlessNodes
 from heterformer.network.hashes import Hashes, mixed, sequence_hashes, string_hash
 from heterformer.network.schema import NodeType
 from heterformer.network.tokens import PackedTokens
@@ -26,7 +27,10 @@ class Signatures:
         self, model: NodeEncoder, tokens: PackedTokens, folded: Mapping[NodeType, FoldedIn] | None = None
     ) -> None:
         self._texts = tokens.hashes()
-        self._textless = {t: _textless_hashes(model, t) for t in _textless_types(model)}
+        self._textless: dict[NodeType, Hashes] = {}
+        if isinstance(model, HeterogeneousEncoder):
+            types = (t for t in model.embedded_types if t in model.schema.textless)
+            self._textless = {t: _textless_hashes(model.textless, t) for t in types}
         for node_type, new in (folded or {}).items():
             self._textless[node_type][new.nodes] = new.signatures(self._texts)
 
@@ -51,12 +55,8 @@ class Signatures:
         return self._textless[node_type]
 
 
-def _textless_types(model: NodeEncoder) -> tuple[NodeType, ...]:
-    return tuple(t for t in model.embedded_types if t in model.schema.textless)
-
-
-def _textless_hashes(model: NodeEncoder, node_type: NodeType) -> Hashes:
-    table, _ = model.textless.parameters_of(node_type)
+def _textless_hashes(textless: TextlessNodes, node_type: NodeType) -> Hashes:
+    table, _ = textless.parameters_of(node_type)
     found = np.empty(len(table), dtype=np.uint64)
     for start in range(0, len(table), CHUNK):
         bits = table[start : start + CHUNK].detach().float().cpu().numpy().view(np.uint32)  # (n, 64)

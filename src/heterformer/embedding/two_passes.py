@@ -33,7 +33,7 @@ from heterformer.embedding.vectors import (
 )
 from heterformer.errors import InputError
 from heterformer.files import replace_folder
-from heterformer.models.contract import NodeEncoder
+from heterformer.models.contract import HeterogeneousEncoder, NodeEncoder
 from heterformer.models.inference import center_batches, neighbor_numbers, sampled_vectors
 from heterformer.network.schema import NodeType
 from heterformer.network.tokens import open_tokens
@@ -71,7 +71,7 @@ class Embedding:
         """Of the types that are written, and of those that nodes are folded into."""
         textless = (t for t in self.trained.embedded_types if t in self.schema.textless)
         types = tuple(dict.fromkeys((*self.types, *textless)))
-        dim = int(getattr(self.trained.config, "textless_dim", 0))
+        dim = self.trained.config.textless_dim if isinstance(self.trained, HeterogeneousEncoder) else 0
         return Since(path, self._settings, self.network, types, dim)
 
     def _types(self) -> tuple[NodeType, ...]:
@@ -269,6 +269,7 @@ class Embedding:
         return node_type in self.schema.textless and (self.options.h0 or node_type in self.folded)
 
     def _textless_chunk(self, node_type: NodeType, ids: list[str], part: slice) -> Chunk:
+        assert isinstance(self.model, HeterogeneousEncoder)
         rows = torch.arange(part.start, part.stop, device=self.model.device)
         with torch.no_grad():
             vectors = self.model.textless_vectors(node_type, rows).float().cpu().numpy()

@@ -18,9 +18,8 @@ from heterformer.batches.visible import VisibleNetwork
 from heterformer.embedding.folding import FoldedIn, folded_rows, length_factor
 from heterformer.embedding.since import Since
 from heterformer.errors import InputError
-from heterformer.models.contract import NodeEncoder
+from heterformer.models.contract import HeterogeneousEncoder, NodeEncoder
 from heterformer.models.known_nodes import KnownNodes
-from heterformer.models.textless import TextlessNodes
 from heterformer.network.hashes import string_hashes
 from heterformer.network.ids import known_rows
 from heterformer.network.schema import NodeType, Schema
@@ -73,12 +72,13 @@ def for_network(
     network = visible.network
     check_schema(model.schema, network.schema)
     adapted = _with_schema(model, network.schema)
-    textless, folded = getattr(model, "textless", None), {}
-    if not isinstance(textless, TextlessNodes):
+    if not isinstance(model, HeterogeneousEncoder):
         return adapted, {}
+    assert isinstance(adapted, HeterogeneousEncoder)
+    folded: dict[NodeType, FoldedIn] = {}
     for node_type in (t for t in model.embedded_types if t in network.schema.textless):
         place = known_rows(network.id_series(node_type), known.ids[node_type])
-        learned, _ = textless.parameters_of(node_type)
+        learned, _ = model.textless.parameters_of(node_type)
         table, _ = adapted.textless.parameters_of(node_type)
         met, new = np.flatnonzero(place >= 0), np.flatnonzero(place < 0)
         with torch.no_grad():

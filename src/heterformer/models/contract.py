@@ -17,9 +17,10 @@ from transformers import PreTrainedModel
 from heterformer.batches.batch import Batch, Texts
 from heterformer.errors import InputError
 from heterformer.models.aggregation import Aggregation, EdgeProjection
-from heterformer.models.configuration import NodeEncoderConfig
+from heterformer.models.configuration import HeterogeneousConfig, NodeEncoderConfig
 from heterformer.models.plm.backbone import load_backbone, max_tokens
 from heterformer.models.plm.loading import load_tokenizer, source_options
+from heterformer.models.textless import TextlessNodes
 from heterformer.network.schema import EdgeType, NodeType, Schema
 from heterformer.network.store import Network
 from heterformer.network.tokens import PackedTokens
@@ -30,8 +31,8 @@ NeighborIds = Mapping[NodeType, Sequence[str]]  # of one text
 class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
     """Base of all models.
 
-    A model keeps its PLM as ``backbone`` and the tables of textless nodes as ``textless.tables``;
-    whatever else it learns is new.
+    A model keeps its PLM as ``backbone``; whatever else it learns is new, but for the tables of a
+    ``HeterogeneousEncoder``.
     """
 
     config_class = NodeEncoderConfig
@@ -98,7 +99,7 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
     @property
     def embedded_types(self) -> tuple[NodeType, ...]:
         """The node types that the model learns vectors for: those with text, and others that it looks at."""
-        return self.schema.text_rich + (self.schema.textless if hasattr(self, "textless") else ())
+        return self.schema.text_rich
 
     @property
     def neighbor_types(self) -> tuple[NodeType, ...]:
@@ -204,3 +205,19 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
     def finished(self, vectors: Tensor) -> Tensor:
         """``vectors``, of length 1 if the config says so."""
         return torch.nn.functional.normalize(vectors, dim=-1) if self.config.normalize else vectors
+
+
+class HeterogeneousEncoder(NodeEncoder):
+    """Base of the models that look at textless nodes: their embeddings are in ``textless.tables``."""
+
+    config_class = HeterogeneousConfig
+    textless: TextlessNodes
+
+    @property
+    def embedded_types(self) -> tuple[NodeType, ...]:
+        """All of them, unless a model's options leave textless neighbours out."""
+        return self.schema.text_rich + self.schema.textless
+
+    def textless_vectors(self, node_type: NodeType, rows: Tensor) -> Tensor:
+        """(n, d): ``W_phi h^(0)`` (Eq. 9)."""
+        return self.finished(self.textless(node_type, rows))

@@ -16,7 +16,7 @@ from transformers import AutoConfig, AutoModel
 from heterformer.batches.batch import Batch, Texts
 from heterformer.models.aggregation import Aggregation, EdgeProjections, Neighborhoods
 from heterformer.models.configuration import HeterformerConfig
-from heterformer.models.contract import NodeEncoder
+from heterformer.models.contract import HeterogeneousEncoder
 from heterformer.models.plm.backbone import embed, layer_states, pooled, run_layer, without_pooler
 from heterformer.models.plm.loading import untrained_plm
 from heterformer.models.plm.packing import pack
@@ -26,7 +26,7 @@ from heterformer.network.schema import NodeType
 KINDS = ("text_rich", "textless")  # of neighbours, and so of virtual neighbour tokens
 
 
-class Heterformer(NodeEncoder):
+class Heterformer(HeterogeneousEncoder):
     """The paper's model: a Transformer whose layers also read a node's neighbours.
 
     Its options include the paper's ablations. ``train`` makes and trains one; ``load_model`` opens a trained
@@ -94,7 +94,7 @@ class Heterformer(NodeEncoder):
         if kind == "text_rich":
             neighbors = dict.fromkeys(self.schema.text_rich, states)  # (U, L, d)
         else:  # (n, 1, d): in every layer the same
-            neighbors = {t: self.textless(t, rows)[:, None] for t, rows in batch.textless.items()}
+            neighbors = {t: self.textless.of_batch(batch, t)[:, None] for t in batch.textless}
         layers = states.shape[1] if kind == "text_rich" else 1
         centers, messages = [rank[:0]], [states.new_empty(0, layers, self.width)]
         for r in self.edge_types[kind]:
@@ -128,10 +128,6 @@ class Heterformer(NodeEncoder):
     def neighbor_types(self) -> tuple[NodeType, ...]:
         """Those of the kinds that virtual neighbour tokens are made of."""
         return tuple(t for kind in self.kinds for t in getattr(self.schema, kind))
-
-    def textless_vectors(self, node_type: NodeType, rows: Tensor) -> Tensor:
-        """(n, d): ``W_phi h^(0)`` (Eq. 9)."""
-        return self.finished(self.textless(node_type, rows))
 
 
 # So that ``AutoModel`` and ``AutoTokenizer`` know what a saved model's folder holds.

@@ -116,14 +116,14 @@ class TextEncoder:
         raise InputError(f"{source}: its model ({name}) {said}.")
 
     def _with_embeddings(self, batch: Batch) -> Batch:
-        """The batch with its textless nodes numbered from 0, and their embeddings in the model's tables."""
+        """The batch with the embeddings of its textless nodes, unless the model's tables have them."""
         if self.embeddings is None:
             return batch
+        embeddings = {}
         for node_type, rows in batch.textless.items():
             values = np.asarray(self.embeddings(node_type, rows.numpy()), dtype=np.float32)  # (n, 64)
-            model: Any = self.model
-            model.textless.take(node_type, torch.from_numpy(values).to(model.device))
-        return replace(batch, textless={t: torch.arange(len(rows)) for t, rows in batch.textless.items()})
+            embeddings[node_type] = torch.from_numpy(values)
+        return replace(batch, textless_embeddings=embeddings)
 
 
 def edge_type_to(schema: Schema, neighbor: NodeType) -> EdgeType:

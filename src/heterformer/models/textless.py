@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from heterformer.batches.batch import Batch
 from heterformer.network.schema import NodeType, Schema
 
 
@@ -26,21 +27,25 @@ class TextlessNodes(nn.Module):
         table = self.tables[self.table[node_type]].get_parameter("weight")
         return table, self.projections[self.projection[node_type]].get_parameter("weight")
 
-    def take(self, node_type: NodeType, embeddings: Tensor) -> None:
-        """Let these ``h^(0)``, (n, 64), be all that there is of a type."""
-        self.tables[self.table[node_type]] = nn.Embedding(
-            len(embeddings), embeddings.shape[1], _weight=embeddings
-        )
-
     def embeddings(self, node_type: NodeType, rows: Tensor) -> Tensor:
         """``h^(0)`` of the nodes ``rows`` of one type."""
         embeddings: Tensor = self.tables[self.table[node_type]](rows)  # (n, 64)
         return embeddings
 
-    def forward(self, node_type: NodeType, rows: Tensor) -> Tensor:
-        projection = self.projections[self.projection[node_type]]
-        vectors: Tensor = projection(self.embeddings(node_type, rows))  # (n, d), Eq. 9
+    def project(self, node_type: NodeType, embeddings: Tensor) -> Tensor:
+        """``W_phi h^(0)``, (n, d), of embeddings of one type."""
+        vectors: Tensor = self.projections[self.projection[node_type]](embeddings)  # Eq. 9
         return vectors
+
+    def forward(self, node_type: NodeType, rows: Tensor) -> Tensor:
+        """(n, d): the vectors of the nodes ``rows`` of one type."""
+        return self.project(node_type, self.embeddings(node_type, rows))
+
+    def of_batch(self, batch: Batch, node_type: NodeType) -> Tensor:
+        """(n, d): the vectors of a batch's nodes of one type, from the embeddings it carries or the table."""
+        if node_type in batch.textless_embeddings:
+            return self.project(node_type, batch.textless_embeddings[node_type])
+        return self(node_type, batch.textless.get(node_type, batch.centers[:0]))  # type: ignore[no-any-return]
 
 
 def _table(rows: int, dim: int) -> nn.Embedding:

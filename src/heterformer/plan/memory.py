@@ -15,6 +15,7 @@ import torch
 
 from heterformer.embedding.options import EmbedOptions
 from heterformer.errors import InputError
+from heterformer.models.contract import HeterogeneousEncoder
 from heterformer.models.inference import TOKENS
 from heterformer.models.plm.loading import load_plm_config
 from heterformer.models.plm.minilm import backbone_path
@@ -58,6 +59,7 @@ class ModelSize:
         groups = {n: sum(p.numel() for p in group) for n, group in model.parameter_groups().items()}
         sparse = tokens.numel() if options.sparse_tokens else 0
         kinds = tuple(getattr(model, "kinds", ()))
+        textless_dim = model.config.textless_dim if isinstance(model, HeterogeneousEncoder) else 0
         return cls(
             dense=groups["backbone"] + groups["new"] - sparse,
             token_table=sparse,
@@ -68,7 +70,7 @@ class ModelSize:
             heads=plm.num_attention_heads,
             vocabulary=plm.vocab_size,
             token_width=tokens.shape[1],
-            textless_dim=int(getattr(model.config, "textless_dim", 0)) if groups["textless"] else 0,
+            textless_dim=textless_dim if groups["textless"] else 0,
             learns_textless=bool(set(schema.textless) & set(model.embedded_types)),
             states=_states(chosen, plm.num_hidden_layers, kinds),
             kinds=kinds,

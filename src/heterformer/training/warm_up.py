@@ -13,7 +13,7 @@ from torch.optim import Adam, Optimizer, SparseAdam
 from heterformer.arrays import Ints
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.distributed import ProcessGroup
-from heterformer.models.contract import NodeEncoder
+from heterformer.models.contract import HeterogeneousEncoder, NodeEncoder
 from heterformer.models.inference import CHUNK, plm_vectors
 from heterformer.models.textless import TextlessNodes
 from heterformer.network.schema import NodeType
@@ -85,9 +85,10 @@ def warm_up(
     takes the steps: only its model is warm afterwards, and only it has results.
     """
     processes = processes or ProcessGroup()
-    textless = getattr(model, "textless", None)
+    if not isinstance(model, HeterogeneousEncoder):
+        return []
     edges = {t: text_edges(visible, tokens, t) for t in visible.network.schema.textless}
-    if not isinstance(textless, TextlessNodes) or not any(len(e.rows) for e in edges.values()):
+    if not any(len(e.rows) for e in edges.values()):
         return []
     numbers = np.unique(np.concatenate([e.texts for e in edges.values()]))
     vectors = _read(model, tokens, numbers, processes)  # (N, d)
@@ -98,7 +99,7 @@ def warm_up(
         places = TextEdges(found.rows, np.searchsorted(numbers, found.texts))
         rng = np.random.default_rng([seed, number])
         if len(places.rows):
-            results.append(_warm_up_type(textless, node_type, places, vectors, options, rng))
+            results.append(_warm_up_type(model.textless, node_type, places, vectors, options, rng))
     return results
 
 

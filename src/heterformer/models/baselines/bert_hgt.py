@@ -62,8 +62,7 @@ class BertHgt(HeterogeneousCascaded):
     def aggregate(self, centers: Tensor, neighbors: Tensor, batch: Batch) -> Tensor:
         nodes = {TEXT: torch.cat([centers, neighbors])}  # (B + U, d)
         for t in self.schema.textless:
-            rows = batch.textless.get(t, batch.centers[:0])
-            nodes[self.name_of(t)] = self.textless(t, rows)  # (n, d)
+            nodes[self.name_of(t)] = self.textless.of_batch(batch, t)  # (n, d)
         # All edge types, in their order: the convolution takes it for granted that they are sorted.
         edges = {self.triple(r): self.edges_of(r, len(centers), batch) for r in self.edge_types}
         vectors: Tensor = self.convolution(nodes, edges)[TEXT][: len(centers)]  # (B, d)

@@ -21,12 +21,11 @@ from heterformer.models.configuration import (
     NodeEncoderConfig,
     one_of,
 )
-from heterformer.models.contract import NodeEncoder
+from heterformer.models.contract import HeterogeneousEncoder, NodeEncoder
 from heterformer.models.plm.backbone import text_vectors, without_pooler
 from heterformer.models.plm.loading import untrained_plm
 from heterformer.models.plm.packing import pack
 from heterformer.models.textless import TextlessNodes
-from heterformer.network.schema import NodeType
 
 
 class CascadedConfig(NodeEncoderConfig):
@@ -115,7 +114,7 @@ class TypedEdges:
     kind: Tensor  # (E,): the edge type's number in the model's ``edge_types``
 
 
-class HeterogeneousCascaded(Cascaded):
+class HeterogeneousCascaded(Cascaded, HeterogeneousEncoder):
     """The same with textless neighbours, which have embeddings of their own, and with typed edges.
 
     Textless nodes enter as ``W_phi h^(0)`` like Heterformer's, but without warm-up. All text-rich types
@@ -129,16 +128,12 @@ class HeterogeneousCascaded(Cascaded):
         self.edge_types = self.edge_types_from(self.schema.node_types)
         self.textless = TextlessNodes(self.schema, self.config.textless_dim, self.width, heterogeneous=True)
 
-    def textless_vectors(self, node_type: NodeType, rows: Tensor) -> Tensor:
-        """(n, d): ``W_phi h^(0)``."""
-        return self.finished(self.textless(node_type, rows))
-
     def typed_edges(self, neighbors: Tensor, batch: Batch) -> TypedEdges:
         """All neighbours of the batch; ``neighbors`` (U, d) are the vectors of the neighbour texts."""
         first, sources, count = dict.fromkeys(self.schema.text_rich, 0), [neighbors], len(neighbors)
         for node_type, rows in batch.textless.items():
             first[node_type] = count
-            sources.append(self.textless(node_type, rows))  # (n, d)
+            sources.append(self.textless.of_batch(batch, node_type))  # (n, d)
             count += len(rows)
         index = [torch.stack([batch.centers[:0]] * 2)]
         kinds = [batch.centers[:0]]

@@ -10,8 +10,8 @@ from heterformer.batches.batch import Batch
 from heterformer.models.aggregation import Aggregation, EdgeProjections, Neighborhoods
 from heterformer.models.baselines.graph_formers import GraphFormers, GraphFormersConfig
 from heterformer.models.configuration import HeterogeneousConfig
+from heterformer.models.contract import HeterogeneousEncoder
 from heterformer.models.textless import TextlessNodes
-from heterformer.network.schema import NodeType
 
 KINDS = ("text_rich", "textless")  # of neighbours, and so of tokens in the last layer
 
@@ -22,7 +22,7 @@ class GraphFormersPlusConfig(GraphFormersConfig, HeterogeneousConfig):
     model_type = "heterformer_graph_formers_plus"
 
 
-class GraphFormersPlus(GraphFormers):
+class GraphFormersPlus(GraphFormers, HeterogeneousEncoder):
     """GraphFormers++ (the Heterformer paper's extension of Yang et al., 2021).
 
     In the last layer, heterogeneous propagation and aggregation (Eq. 6 to 9) take the place of the graph
@@ -53,7 +53,7 @@ class GraphFormersPlus(GraphFormers):
         for r in self.edge_types[kind]:
             if r in batch.neighbors:
                 text_rich = kind == "text_rich"
-                nodes = states if text_rich else self.textless(r.neighbor, batch.textless[r.neighbor])
+                nodes = states if text_rich else self.textless.of_batch(batch, r.neighbor)
                 centers.append(rank[batch.neighbors[r].center])  # (E_r,)
                 messages.append(self.edge_projections(r, nodes[batch.neighbors[r].node]))  # (E_r, d)
         return Neighborhoods.of(rank.numel(), torch.cat(centers), torch.cat(messages)[:, None])
@@ -67,10 +67,6 @@ class GraphFormersPlus(GraphFormers):
             for kind, aggregation in self.aggregations.items()
         ]
         return torch.stack(tokens, 1)
-
-    def textless_vectors(self, node_type: NodeType, rows: Tensor) -> Tensor:
-        """(n, d): ``W_phi h^(0)``."""
-        return self.finished(self.textless(node_type, rows))
 
 
 AutoConfig.register(GraphFormersPlusConfig.model_type, GraphFormersPlusConfig)
