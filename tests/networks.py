@@ -31,6 +31,7 @@ from heterformer.network.split.options import SplitOptions
 from heterformer.network.split.pairs import Pairs
 from heterformer.network.split.split import Split
 from heterformer.network.store import Network
+from heterformer.network.tables import Table
 
 few = settings(max_examples=20, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 
@@ -79,6 +80,7 @@ class Tables:
         self.folder = folder
         self.spec = copy.deepcopy(SPEC)
         self.out = folder / "network"
+        self.node_tables: dict[NodeType, Table] = {}  # in place of files
         self.write("papers.csv", PAPERS)
         self.write("cites.csv", CITES)
 
@@ -111,7 +113,8 @@ class Tables:
         return self.write("network.yaml", json.dumps(self.spec))
 
     def build(self) -> Network:
-        return build_network(NetworkSpec.parse(self.spec), self.out, data=self.folder)
+        spec = NetworkSpec.parse(self.spec)
+        return build_network(spec, self.out, data=self.folder, node_tables=self.node_tables)
 
     def complaint(self) -> str:
         """What a build says that must fail, file names relative to the folder; it leaves nothing behind."""
@@ -285,11 +288,17 @@ def nodes_of(network: Network, node_type: NodeType) -> dict[str, dict[str, Any]]
     if node_type in network.label_kinds:
         columns["label"] = network.labels(node_type).to_list()
     for name in network.attributes(node_type):
-        columns[name] = network.attribute(node_type, name)
+        columns[name] = kept(network, name, node_type)
     rows = zip(*columns.values(), strict=True) if columns else ([] for _ in network.ids(node_type))
     return {
         i: dict(zip(columns, row, strict=True)) for i, row in zip(network.ids(node_type), rows, strict=True)
     }
+
+
+def kept(network: Network, name: str, node_type: NodeType = "paper") -> list[str | None]:
+    """The values of a column that is kept for display."""
+    values: list[str | None] = network.column(node_type, f"attribute.{name}").to_pylist()
+    return values
 
 
 def edges_of(network: Network, relation: str) -> list[tuple[str, str]]:

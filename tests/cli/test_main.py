@@ -135,7 +135,7 @@ MISTAKES: list[tuple[Callable[[Tables], list[object]], str]] = [
     (bad_row, "papers.csv: line 2: found 1 fields, expected 2 (id, title)."),
     (
         odd_markup,
-        r"papers.csv: row 2, column 'id': the id '[/b]:key:\\[x]' stands there again (first in row 1)",
+        r"papers.csv: column 'id': duplicate id '[/b]:key:\\[x]' in row 2 (first seen in row 1)",
     ),
     (existing_output, "network: exists already; remove it or choose another name."),
     (no_network, ": not a network, expected a folder that 'heterformer build' wrote."),

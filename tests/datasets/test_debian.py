@@ -10,7 +10,7 @@ import pytest
 from heterformer import InputError, Network
 from heterformer.datasets.debian import DebianOptions, build_debian
 from tests.datasets.apt_lists import Lists, write_list
-from tests.networks import edges_of
+from tests.networks import edges_of, kept
 
 
 def built(lists: Path, **options: Any) -> Network:
@@ -52,7 +52,7 @@ def test_packages_texts_labels_people_and_tags(tmp_path: Path) -> None:
     ]
     assert network.names("package") == ["draws pages!", "shows documents"]
     assert network.labels("package").to_list() == [[], ["text"]]
-    assert network.attribute("package", "source") == ["renderer", "viewer-src"]
+    assert kept(network, "source", "package") == ["renderer", "viewer-src"]
     assert edges_of(network, "tagged") == [
         ("viewer", tag) for tag in ("role::program", "works-with::image", "works-with::text")
     ]

@@ -114,7 +114,7 @@ def test_what_the_build_finds_wrong_is_said_of_the_raw_file(tmp_path: Path) -> N
         tables.write("cites", pl.DataFrame({"source": [1], "target": [9]}))
 
     with pytest.raises(
-        InputError, match=r"^raw\.json: relation 'cites' keeps none of its rows \(unknown paper"
+        InputError, match=r"^raw\.json: all rows of relation 'cites' are dropped \(unknown paper"
     ):
         build_from_raw(tmp_path / "net", SPECIFICATION, fill_with_strangers)
     assert files(tmp_path) == set()

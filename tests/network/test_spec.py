@@ -62,7 +62,16 @@ test_batch_size: 50
 """,
         encoding="utf-8",
     )
-    node = NodeSpec("t.jsonl", "key", ("head", "body"), "tags", "part", "head", "day", ("lang",), "|")
+    columns = {
+        "id": ("key",),
+        "text": ("head", "body"),
+        "label": ("tags",),
+        "split": ("part",),
+        "name": ("head",),
+        "time": ("day",),
+        "keep": ("lang",),
+    }
+    node = NodeSpec("t.jsonl", columns, "|")
     answers = RelationSpec("tweet", "tweet", "a.tsv", ("from", "to"), unknown="error")
     by = RelationSpec("tweet", "user", column="users", separator=";")
     assert NetworkSpec.load(path) == NetworkSpec(
@@ -108,7 +117,7 @@ MISTAKES = [
     (
         f"{PAPER}.file",
         DELETED,
-        "nodes.paper.text: given without 'file', expected the table that holds the column.",
+        "nodes.paper.text: needs 'file', the table that has this column.",
     ),
     (f"{PAPER}.text", [], "nodes: no node type has 'text', expected at least one text-rich type."),
     (f"{CITES}.from", "papr", "relations.cites.from: unknown node type 'papr', expected one of 'paper'."),
@@ -166,7 +175,7 @@ def test_a_column_relation_needs_a_table_to_hold_it() -> None:
     values = changed("relations.knows", {"from": "author", "to": "paper", "column": "papers"})
     values["nodes"]["author"] = {}
     assert complaint(values) == (
-        "net.yaml: relations.knows.column: node type 'author' has no 'file' to hold this column."
+        "net.yaml: relations.knows.column: node type 'author' has no 'file' with this column."
     )
 
 
@@ -196,11 +205,11 @@ UNREADABLE = {
     ),
     "a key twice": (
         b"name: a\nnodes: {}\nname: b\n",
-        "not valid YAML at line 3, column 1: the key 'name' is given twice.",
+        "not valid YAML at line 3, column 1: duplicate key 'name'.",
     ),
     "a key twice further in": (
         b"nodes:\n  paper: {file: a, file: b}\n",
-        "not valid YAML at line 2, column 20: the key 'file' is given twice.",
+        "not valid YAML at line 2, column 20: duplicate key 'file'.",
     ),
     "not UTF-8": (b"name: caf\xe9\n", "byte 9 is not UTF-8; save the file as UTF-8."),
     "a list": (b"- paper\n", "the file: found ['paper'], expected a mapping of keys to values."),

@@ -25,7 +25,6 @@ def test_a_network_opens_as_it_was_built(network: Network) -> None:
     assert repr(opened) == "Network(small: 4 paper)"
     assert opened.schema == network.schema
     assert opened.fingerprint == network.fingerprint
-    assert opened.description["format"] == 1
 
 
 def test_the_build_report_is_kept(tables: Tables) -> None:
@@ -73,7 +72,6 @@ QUESTIONS = {
     "labels": (("paper",), "node type 'paper' has no 'label' column in its specification."),
     "times": (("paper",), "node type 'paper' has no 'time' column in its specification."),
     "splits": (("paper",), "node type 'paper' has no 'split' column in its specification."),
-    "attribute": (("paper", "year"), "node type 'paper' has no 'attribute.year'."),
 }
 
 

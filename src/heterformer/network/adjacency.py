@@ -1,4 +1,4 @@
-"""Who is next to whom: for each centre type and neighbour type, one compressed sparse row structure."""
+"""Adjacency: for each centre type and neighbour type, one compressed sparse row (CSR) structure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Adjacency:
     """The neighbours of one type of all centres of one type, over all edge types that join the two.
 
     Entries ``indptr[c]:indptr[c + 1]`` belong to centre ``c``, sorted by neighbour and then by edge
-    type, so that all edges between two given nodes stand together and are found by bisection.
+    type, so that all edges between two nodes are consecutive and found by bisection.
     """
 
     indptr: NDArray[np.int64]  # (centres + 1,)
@@ -35,17 +35,17 @@ class Adjacency:
         return lower, upper
 
     def joined(self, centers: AnyInts, nodes: AnyInts, edge_types: Sequence[int]) -> NDArray[np.bool_]:
-        """Whether an edge of one of the given types joins each (centre, node)."""
+        """Whether an edge of one of the types joins each (centre, node)."""
         return self.holds(*self.between(centers, nodes), edge_types)
 
     def holds(self, lower: AnyInts, upper: AnyInts, edge_types: Sequence[int]) -> NDArray[np.bool_]:
-        """Whether each of several short ranges of entries holds an edge of one of the given types."""
-        found = np.zeros(lower.shape, dtype=bool)
+        """Whether each of several short ranges of entries contains an edge of one of the types."""
+        result = np.zeros(lower.shape, dtype=bool)
         while (rest := np.flatnonzero(lower < upper)).size:  # as many rounds as edge types join two nodes
             for edge_type in edge_types:
-                found[rest] |= self.edge_type[lower[rest]] == edge_type
+                result[rest] |= self.edge_type[lower[rest]] == edge_type
             lower = lower + (lower < upper)
-        return found
+        return result
 
     def entries(self, edge_type: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """All edges of one type as (centres, neighbours), sorted."""
@@ -59,14 +59,14 @@ class Adjacency:
 
     @classmethod
     def open(cls, folder: Path) -> Adjacency:
-        """Memory-mapped: nothing is read until it is used."""
+        """Open memory-mapped: nothing is read until it is used."""
         return cls(*(mapped(folder / f"{name}.npy") for name in ("indptr", "neighbor", "edge_type")))
 
     @classmethod
     def from_edges(
         cls, edges: Sequence[tuple[int, AnyInts, AnyInts]], centers: int, neighbors: int, edge_types: int
     ) -> Adjacency:
-        """Merge (edge type, centre rows, neighbour rows) lists; each list must be free of duplicates."""
+        """Merge lists of (edge type, centre rows, neighbour rows); a list must not have duplicates."""
         keys = np.empty(sum(len(c) for _, c, _ in edges), dtype=np.int64)
         start = 0
         for edge_type, center, neighbor in edges:

@@ -1,4 +1,4 @@
-"""What a network is like: the paper's data table, and warnings of what will hurt."""
+"""Statistics of a network (the paper's data table), and warnings about what harms training or evaluation."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from heterformer.network.schema import NodeType, Relation
 from heterformer.network.store import Network
 
 HUB_SHARE, HUB_DEGREE = 0.1, 100  # a hub is linked to this share of a type, and to this many nodes at least
-LEAK_ACCURACY = 0.99  # a neighbour that tells the label this often gives it away
-LEAK_GROUPS = 3  # ... if there are no more than so many neighbours per class
+LEAK_ACCURACY = 0.99  # a neighbour that predicts the label this often leaks it
+LEAK_GROUPS = 3  # ... if there are at most so many neighbours per class
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,8 @@ class TextLengths:
     median: float
     longest: int
     empty: int
-    repeated: int  # texts beyond the first of those that are alike
-    over_limit: int  # texts of more words than ``max_tokens``, which are surely cut
+    repeated: int  # copies of a text beyond its first
+    over_limit: int  # texts of more words than ``max_tokens``, which are truncated
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class NodeSummary:
 
 @dataclass(frozen=True)
 class Degrees:
-    """Edges per node at one end of a relation, over the nodes that have any."""
+    """Edges per node at one end of a relation, over nodes that have any."""
 
     nodes: int
     mean: float
@@ -64,7 +64,7 @@ class RelationSummary:
 
 @dataclass(frozen=True)
 class Description:
-    """Everything ``heterformer describe`` shows."""
+    """The statistics and warnings of ``heterformer describe``."""
 
     name: str
     predict: str
@@ -74,7 +74,7 @@ class Description:
 
 
 def describe(network: Network) -> Description:
-    """Summarise every node type and relation and look for what will hurt."""
+    """Summarise every node type and relation, and check for common problems."""
     nodes = tuple(_node_summary(network, t) for t in network.schema.node_types)
     relations = tuple(_relation_summary(network, r) for r in network.schema.relations)
     warnings = [w for n in nodes for w in _node_warnings(network, n)]
@@ -129,18 +129,20 @@ def _relation_summary(network: Network, relation: Relation) -> RelationSummary:
 
 def _degrees(network: Network, node_type: NodeType, rows: NDArray[np.int64] | NDArray[np.int32]) -> Degrees:
     counts = np.bincount(rows, minlength=network.schema.counts[node_type])
-    hub, some = int(counts.argmax()), counts[counts > 0]
-    if not len(some):
+    hub, positive = int(counts.argmax()), counts[counts > 0]
+    if not len(positive):
         return Degrees(0, 0.0, 0.0, 0, "")
-    name = network.ids(node_type, [hub])[0]
-    return Degrees(len(some), float(some.mean()), float(np.median(some)), int(counts[hub]), name)
+    hub_id = network.ids(node_type, [hub])[0]
+    return Degrees(
+        len(positive), float(positive.mean()), float(np.median(positive)), int(counts[hub]), hub_id
+    )
 
 
 def _node_warnings(network: Network, node: NodeSummary) -> list[str]:
     warnings = []
     if node.isolated:
         share = node.isolated / node.count
-        warnings.append(f"{node.isolated:,} {node.node_type} nodes ({share:.1%}) have no edges at all.")
+        warnings.append(f"{node.isolated:,} {node.node_type} nodes ({share:.1%}) have no edges.")
     if node.texts is None:
         return warnings
     if node.texts.empty:
@@ -148,13 +150,11 @@ def _node_warnings(network: Network, node: NodeSummary) -> list[str]:
         warnings.append(f"{node.texts.empty:,} {node.node_type} nodes ({share:.1%}) have an empty text.")
     if node.texts.repeated > 0.01 * node.count:
         share = node.texts.repeated / node.count
-        warnings.append(
-            f"{share:.1%} of the {node.node_type} texts repeat another node's text word for word."
-        )
+        warnings.append(f"{share:.1%} of the {node.node_type} texts are exact copies of another node's text.")
     if node.texts.over_limit > 0.1 * node.count:
         share, limit = node.texts.over_limit / node.count, network.schema.max_tokens
-        found = f"at least {share:.0%} of the {node.node_type} texts are cut"
-        warnings.append(f"{found}: they have more words than max_tokens = {limit}.")
+        problem = f"at least {share:.0%} of the {node.node_type} texts are truncated"
+        warnings.append(f"{problem}: they have more words than max_tokens = {limit}.")
     return warnings
 
 
@@ -167,17 +167,13 @@ def _hub_warnings(network: Network, summary: RelationSummary) -> list[str]:
     ):
         share = ends.highest / network.schema.counts[others]
         if share > HUB_SHARE and ends.highest >= HUB_DEGREE:
-            found = (
-                f"{node_type} {ends.hub!r} is a hub of {relation.name!r}: linked to {ends.highest:,} nodes"
-            )
-            warnings.append(
-                f"{found} ({share:.0%} of all {others} nodes), it tells little about any of them."
-            )
+            hub = f"{node_type} {ends.hub!r} is a hub of {relation.name!r}: it has {ends.highest:,} edges"
+            warnings.append(f"{hub} ({share:.0%} of all {others} nodes) and says little about any of them.")
     return warnings
 
 
 def _leak_warnings(network: Network, node_type: NodeType) -> list[str]:
-    """Relations whose other end says what the label says."""
+    """Relations from whose other end the label follows."""
     lists = network.labels(node_type)
     rows = pl.int_range(len(lists), eager=True)
     labels = pl.DataFrame({"row": rows, "label": lists}).explode("label").drop_nulls()
@@ -185,7 +181,7 @@ def _leak_warnings(network: Network, node_type: NodeType) -> list[str]:
     labelled = labels["row"].n_unique()
     if classes < 2:
         return []
-    commonest = max(labels.group_by("label").len()["len"]) / labelled
+    majority = max(labels.group_by("label").len()["len"]) / labelled
     warnings = []
     for relation in network.schema.relations:
         if node_type not in (relation.source, relation.target) or relation.source == relation.target:
@@ -197,9 +193,9 @@ def _leak_warnings(network: Network, node_type: NodeType) -> list[str]:
         if edges.is_empty() or edges["other"].n_unique() > LEAK_GROUPS * classes:
             continue
         # How often does a node have the label that most nodes with the same neighbour have?
-        told = edges.join(labels, on="row").group_by("other", "label").len()
-        accuracy = int(told.group_by("other").agg(pl.col("len").max())["len"].sum()) / len(edges)
-        if accuracy >= LEAK_ACCURACY and 1 - accuracy < (1 - commonest) / 4:
-            found = f"relation {relation.name!r} gives the label of {node_type} nodes away"
-            warnings.append(f"{found} ({accuracy:.1%} of its edges): leave it out before classification.")
+        counts = edges.join(labels, on="row").group_by("other", "label").len()
+        accuracy = int(counts.group_by("other").agg(pl.col("len").max())["len"].sum()) / len(edges)
+        if accuracy >= LEAK_ACCURACY and 1 - accuracy < (1 - majority) / 4:
+            leak = f"relation {relation.name!r} leaks the label of {node_type} nodes"
+            warnings.append(f"{leak} ({accuracy:.1%} of its edges): remove it before classification.")
     return warnings

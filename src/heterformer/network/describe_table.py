@@ -1,6 +1,6 @@
-"""A description of a network in the terminal.
+"""A network's statistics in the terminal.
 
-What the user wrote is put into ``Text``: rich would read markup and emoji codes in a plain string.
+The user's strings are ``Text``: rich interprets markup and emoji codes in a plain string.
 """
 
 from __future__ import annotations
@@ -11,26 +11,26 @@ from rich.text import Text
 
 from heterformer.network.describe import Degrees, Description, NodeSummary
 
-SHOWN_CLASSES = 8
+LISTED_CLASSES = 8
 
 
-def description(found: Description) -> RenderableType:
+def description(statistics: Description) -> RenderableType:
     """The paper's data table, degrees, labels and warnings."""
-    parts: list[RenderableType] = [_nodes(found), _relations(found)]
-    if any(n.classes for n in found.nodes):
-        parts.append(_labels(found))
-    for warning in found.warnings:
+    parts: list[RenderableType] = [_nodes(statistics), _relations(statistics)]
+    if any(n.classes for n in statistics.nodes):
+        parts.append(_labels(statistics))
+    for warning in statistics.warnings:
         parts.append(Text.assemble(("warning: ", "bold yellow"), warning))
     return Group(*parts)
 
 
-def _nodes(found: Description) -> Table:
-    title = Text(f"{found.name}: nodes (*: text-rich)", style="table.title")
+def _nodes(statistics: Description) -> Table:
+    title = Text(f"{statistics.name}: nodes (*: text-rich)", style="table.title")
     table = Table(title=title, title_justify="left")
     table.add_column("type")
     for heading in ("nodes", "isolated", "words: mean", "median", "longest", "empty texts"):
         table.add_column(heading, justify="right")
-    for node in found.nodes:
+    for node in statistics.nodes:
         texts = node.texts
         lengths = (
             (f"{texts.mean:.1f}", f"{texts.median:.0f}", f"{texts.longest:,}", f"{texts.empty:,}")
@@ -42,38 +42,38 @@ def _nodes(found: Description) -> Table:
     return table
 
 
-def _relations(found: Description) -> Table:
+def _relations(statistics: Description) -> Table:
     table = Table(title="relations (edges per node that has any)", title_justify="left")
     table.add_column("relation")
     table.add_column("joins")
     table.add_column("edges", justify="right")
     for heading in ("per source: mean / median / max", "per target: mean / median / max"):
         table.add_column(heading, justify="right")
-    for summary in found.relations:
+    for summary in statistics.relations:
         relation = summary.relation
-        predicted = " (predicted)" if relation.name == found.predict else ""
+        predicted = " (predicted)" if relation.name == statistics.predict else ""
         table.add_row(
             relation.name + predicted,
             f"{relation.source} → {relation.target}",
             f"{summary.edges:,}",
-            _shown(summary.source),
-            _shown(summary.target),
+            _degrees(summary.source),
+            _degrees(summary.target),
         )
     return table
 
 
-def _shown(degrees: Degrees) -> str:
+def _degrees(degrees: Degrees) -> str:
     return f"{degrees.mean:.1f} / {degrees.median:.0f} / {degrees.highest:,}"
 
 
-def _labels(found: Description) -> Table:
+def _labels(statistics: Description) -> Table:
     table = Table(title="labels", title_justify="left")
     table.add_column("type")
     table.add_column("labelled", justify="right")
     table.add_column("per node")
     table.add_column("classes", justify="right")
     table.add_column("most frequent")
-    for node in found.nodes:
+    for node in statistics.nodes:
         if node.labelled is not None:
             several = "several" if node.label_kind == "multi" else "one"
             counts = (f"{node.labelled:,}", several, f"{len(node.classes):,}")
@@ -82,5 +82,5 @@ def _labels(found: Description) -> Table:
 
 
 def _frequent(node: NodeSummary) -> Text:
-    shown = [f"{name} {count:,}" for name, count in list(node.classes.items())[:SHOWN_CLASSES]]
-    return Text(", ".join(shown) + (", …" if len(node.classes) > SHOWN_CLASSES else ""))
+    counts = [f"{name} {count:,}" for name, count in list(node.classes.items())[:LISTED_CLASSES]]
+    return Text(", ".join(counts) + (", …" if len(node.classes) > LISTED_CLASSES else ""))

@@ -1,4 +1,4 @@
-"""Hashes of contents, the same on every machine and in every version of the libraries."""
+"""Hashes of contents that do not depend on the machine or on library versions."""
 
 from __future__ import annotations
 

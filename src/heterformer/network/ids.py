@@ -8,14 +8,14 @@ from numpy.typing import NDArray
 
 
 def known_rows(ids: pl.Series, known: pl.Series) -> NDArray[np.int64]:
-    """For each of ``ids`` its place in ``known``, or -1."""
-    places = known.alias("id").to_frame().with_row_index("place").drop_nulls()
-    found = ids.alias("id").to_frame().join(places, on="id", how="left", maintain_order="left")["place"]
-    return found.cast(pl.Int64).fill_null(-1).to_numpy()
+    """The row of each of ``ids`` in ``known``, or -1."""
+    rows = known.alias("id").to_frame().with_row_index("row").drop_nulls()
+    matches = ids.alias("id").to_frame().join(rows, on="id", how="left", maintain_order="left")
+    return matches["row"].cast(pl.Int64).fill_null(-1).to_numpy()
 
 
 class IdIndex:
-    """The rows of one node type by id. One that ``grows`` gives an id met for the first time the next row."""
+    """The rows of one node type by id. An index that ``grows`` gives each new id the next row."""
 
     def __init__(self, ids: pl.Series | None = None) -> None:
         self.grows = ids is None
@@ -29,10 +29,9 @@ class IdIndex:
         if self.grows:
             self._grow(ids)
         known = pl.DataFrame({"id": self.ids, "row": pl.int_range(len(self), eager=True, dtype=pl.Int32)})
-        wanted = ids.alias("id").to_frame()
-        return wanted.join(known, on="id", how="left", maintain_order="left")["row"]
+        return ids.alias("id").to_frame().join(known, on="id", how="left", maintain_order="left")["row"]
 
     def _grow(self, ids: pl.Series) -> None:
-        met = ids.drop_nulls().unique(maintain_order=True).alias("id").to_frame()
-        new = met.join(self.ids.to_frame(), on="id", how="anti", maintain_order="left")["id"]
+        distinct = ids.drop_nulls().unique(maintain_order=True).alias("id").to_frame()
+        new = distinct.join(self.ids.to_frame(), on="id", how="anti", maintain_order="left")["id"]
         self.ids = pl.concat([self.ids, new], rechunk=True)

@@ -1,4 +1,4 @@
-"""What is lost when labels become classes: told, never dropped in silence."""
+"""Classes and nodes that are excluded when labels become classes, for the report."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ NAMED = 3  # classes that a sentence names
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Classes that do not count for a reason, and the nodes that have no other class."""
+    """Classes excluded for one reason, and the nodes that have no other class."""
 
     reason: str
     classes: int
     nodes: int
     such_as: tuple[str, ...] = ()
-    """Some of the classes, the most frequent first."""
+    """Examples: the most frequent of the classes."""
 
     @classmethod
     def between(cls, reason: str, before: pl.DataFrame, after: pl.DataFrame) -> tuple[LeftOut, ...]:
-        """What (row, label) ``before`` has and ``after`` has not, if anything."""
+        """The difference between two frames of (row, label), if there is any."""
         lost = before.group_by("label").agg(members=pl.len()).join(after, on="label", how="anti")
         names = lost.sort("members", "label", descending=[True, False])["label"]
         nodes = before["row"].n_unique() - after["row"].n_unique()
-        found = cls(reason, len(names), nodes, tuple(names.head(NAMED)))
-        return (found,) if found.classes or found.nodes else ()
+        left_out = cls(reason, len(names), nodes, tuple(names.head(NAMED)))
+        return (left_out,) if left_out.classes or left_out.nodes else ()
 
     def __str__(self) -> str:
         named = ", ".join(map(repr, self.such_as)) + (", …" if self.classes > len(self.such_as) else "")

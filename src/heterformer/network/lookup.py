@@ -1,4 +1,4 @@
-"""From what a person calls a node to the node."""
+"""Find a node by its id or display name."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from heterformer.errors import InputError
 from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
 
-CANDIDATES = 2000  # names that are compared with one that nobody has
-COMPARED = 200  # letters of a name that are compared
-LISTED = 5
+MAX_CANDIDATES = 2000  # names that are compared with an unknown one
+COMPARED_LETTERS = 200  # of a name
 WORD = re.compile(r"\w+")
 
 
@@ -27,31 +26,35 @@ class Node(NamedTuple):
     row: int
 
 
-def find_node(network: Network, name: str, node_types: Sequence[NodeType], flag: str = "--like-type") -> Node:
-    """The one node of the given types with this id, else with this display name, else in other capitals.
+def find_node(
+    network: Network,
+    name: str,
+    node_types: Sequence[NodeType],
+    flag: str = "--like-type",
+    max_listed: int = 5,
+) -> Node:
+    """The one node of these types with this id, else with this display name, else regardless of case.
 
-    ``flag`` is the option that would say its type.
+    ``flag`` is the option that chooses the node type; an error lists at most ``max_listed`` nodes.
     """
-    for what, found in _stages(network, name, node_types):
-        if len(found) == 1:
-            return found[0]
-        if found and what == "id":
-            listed = ", ".join(repr(node.node_type) for node in found)
-            raise InputError(f"the id {name!r} occurs in the node types {listed}; say which with {flag}.")
-        if found:
-            ids = [f"{t} {network.ids(t, [row])[0]!r}" for t, row in found[:LISTED]]
-            listed = ", ".join(ids) + (", …" if len(found) > LISTED else "")
-            raise InputError(
-                f"{len(found):,} nodes are called {name!r}; give the id of one of them: {listed}."
-            )
+    for matched_by, nodes in _matches(network, name, node_types):
+        if len(nodes) == 1:
+            return nodes[0]
+        if nodes and matched_by == "id":
+            listed = ", ".join(repr(node.node_type) for node in nodes)
+            raise InputError(f"the id {name!r} exists in the node types {listed}; choose one with {flag}.")
+        if nodes:
+            ids = [f"{t} {network.ids(t, [row])[0]!r}" for t, row in nodes[:max_listed]]
+            listed = ", ".join(ids) + (", …" if len(nodes) > max_listed else "")
+            raise InputError(f"{len(nodes):,} nodes have the name {name!r}; use the id of one: {listed}.")
     types = " or ".join(node_types)
     close = " or ".join(map(repr, close_names(network, name, node_types)))
     hint = f" (did you mean {close}?)" if close else ""
     raise InputError(f"{network.path}: there is no {types} with the id or name {name!r}{hint}.")
 
 
-def _stages(network: Network, name: str, node_types: Sequence[NodeType]) -> Iterator[tuple[str, list[Node]]]:
-    """What matches, the strictest way of matching first; each is tried only if those before found nothing."""
+def _matches(network: Network, name: str, node_types: Sequence[NodeType]) -> Iterator[tuple[str, list[Node]]]:
+    """The nodes that match, by the strictest rule at first; a later rule is for when none matched."""
     yield "id", [Node(t, row) for t in node_types for row in _rows(network.id_series(t) == name)]
     names = {t: network.name_series(t) for t in node_types}
     yield "name", [Node(t, row) for t in node_types for row in _rows(names[t] == name)]
@@ -64,10 +67,10 @@ def _rows(matches: pl.Series) -> list[int]:
 
 
 def close_names(network: Network, name: str, node_types: Sequence[NodeType], most: int = 3) -> list[str]:
-    """Names that resemble one that nobody has, whatever the order of their words.
+    """Names that are similar to an unknown one, in any order of words.
 
-    Only names that share a word with it, or half a word, are compared: one wrong letter leaves the other
-    half of its word as it is, and looking for pieces costs little even among millions of names.
+    Only names that share a word or half a word with it are compared: one wrong letter leaves the other half
+    of its word intact, and a search for such pieces is fast even among millions of names.
     """
     words = [word for word in WORD.findall(name) if len(word) > 2]
     halves = [half for w in words for half in (w[: len(w) // 2], w[len(w) // 2 :]) if len(half) > 1]
@@ -76,11 +79,11 @@ def close_names(network: Network, name: str, node_types: Sequence[NodeType], mos
         names = network.name_series(node_type)
         for pieces in filter(None, (words, halves)):
             shared = names.filter(names.str.contains_any(pieces, ascii_case_insensitive=True))
-            candidates |= {_compared(n): n for n in shared.head(CANDIDATES).to_list()}
-    return [candidates[n][:COMPARED] for n in get_close_matches(_compared(name), candidates, n=most)]
+            candidates |= {_compared(n): n for n in shared.head(MAX_CANDIDATES).to_list()}
+    return [candidates[n][:COMPARED_LETTERS] for n in get_close_matches(_compared(name), candidates, n=most)]
 
 
 def _compared(name: str) -> str:
-    """The words of a name in order, without capitals and accents."""
-    letters = normalize("NFKD", name[:COMPARED].lower())
+    """The sorted words of a name in lower case, without accents."""
+    letters = normalize("NFKD", name[:COMPARED_LETTERS].lower())
     return " ".join(sorted(WORD.findall("".join(c for c in letters if not combining(c)))))

@@ -1,4 +1,4 @@
-"""The types of a heterogeneous text-rich network: what every room agrees on, without any data."""
+"""The schema of a heterogeneous text-rich network: its node types and relations, without data."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Schema:
         return tuple(e for e in self.edge_types if e.center == center and neighbor in (None, e.neighbor))
 
     def neighbor_types_of(self, center: NodeType) -> tuple[NodeType, ...]:
-        """The types among which a ``center`` node has neighbours, in schema order."""
+        """The types of a ``center`` node's neighbours, in schema order."""
         seen = {e.neighbor for e in self.edge_types_of(center)}
         return tuple(t for t in self.node_types if t in seen)
 

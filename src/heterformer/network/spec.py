@@ -1,4 +1,4 @@
-"""The YAML description of a network: where nodes, texts, labels and relations are in the user's tables."""
+"""The network specification (YAML): where nodes, texts, labels and relations are in the user's tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import Any, Literal
 import yaml
 
 from heterformer.errors import InputError
-from heterformer.network.schema import NodeType, Relation
+from heterformer.network.columns import KEYS, NODE_COLUMNS
+from heterformer.network.schema import NodeType
 from heterformer.untrusted import NAME_RULE, is_type_name
 
 TEXT_RICH_FAN_OUT = 5  # the paper's number of sampled neighbours for papers and books
@@ -23,14 +24,14 @@ class NodeSpec:
     """One node type: text-rich if it has ``text``; without ``file`` its nodes are those relations name."""
 
     file: str | None = None
-    id: str = "id"
-    text: tuple[str, ...] = ()
-    label: str | None = None
-    split: str | None = None
-    name: str | None = None
-    time: str | None = None
-    keep: tuple[str, ...] = ()
+    columns: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """The table's columns by key (see ``network.columns``): ``{"id": ("id",), "text": ("title",)}``."""
     separator: str | None = None
+
+    @property
+    def text(self) -> tuple[str, ...]:
+        """The columns that make up a node's text; none for a textless type."""
+        return self.columns.get("text", ())
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class RelationSpec:
 
 @dataclass(frozen=True)
 class NetworkSpec:
-    """A whole network description, checked for itself; the tables it names have not been looked at."""
+    """A whole specification, checked for itself; the tables it names have not been opened."""
 
     name: str
     nodes: dict[NodeType, NodeSpec]
@@ -68,7 +69,7 @@ class NetworkSpec:
         return tuple(t for t, node in self.nodes.items() if not node.text)
 
     def column_relations(self, node_type: NodeType) -> dict[str, RelationSpec]:
-        """The relations that stand in a column of ``node_type``'s own table."""
+        """The relations that are a column of ``node_type``'s own table."""
         return {n: r for n, r in self.relations.items() if r.source == node_type and r.column}
 
     @classmethod
@@ -93,12 +94,12 @@ class NetworkSpec:
 
     @classmethod
     def parse(cls, values: Any, where: str = "the specification") -> NetworkSpec:
-        """Check a mapping as it stands in the YAML file."""
+        """Check a mapping of the same form as the YAML file."""
         return _Parser(where).network(values)
 
 
 class _UniqueKeys(yaml.SafeLoader):
-    """Safe YAML in which a key given twice is an error, not a silent overwrite."""
+    """Safe YAML in which a duplicate key is an error, not a silent overwrite."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[Any] = set()
@@ -107,16 +108,16 @@ class _UniqueKeys(yaml.SafeLoader):
                 continue
             key = self.construct_object(key_node, deep=True)
             if not isinstance(key, Hashable):
-                break  # PyYAML has a complaint of its own
+                break  # PyYAML reports it
             if key in seen:
-                problem = f"the key {key!r} is given twice"
+                problem = f"duplicate key {key!r}"
                 raise yaml.MarkedYAMLError(problem=problem, problem_mark=key_node.start_mark)
             seen.add(key)
         return super().construct_mapping(node, deep)
 
 
 class _Parser:
-    """Turns nested mappings into the dataclasses above; every complaint names the file and the key."""
+    """Turns nested mappings into the dataclasses above; every error names the file and the key."""
 
     def __init__(self, where: str) -> None:
         self.where = where
@@ -146,37 +147,36 @@ class _Parser:
         )
 
     def node(self, values: Any, at: str) -> NodeSpec:
-        keys = ("file", "id", "text", "label", "split", "name", "time", "keep", "separator")
-        values = self.mapping(values, at, keys)
-        if "file" not in values and values:
-            first = next(iter(values))
-            raise self.error(
-                f"{at}.{first}", "given without 'file', expected the table that holds the column"
-            )
-        single = ("file", "id", "label", "split", "name", "time", "separator")
-        given = {k: self.string(values[k], f"{at}.{k}") for k in single if k in values}
-        return NodeSpec(
-            **given,
-            text=self.strings(values.get("text", []), f"{at}.text"),
-            keep=self.strings(values.get("keep", []), f"{at}.keep"),
-        )
+        values = self.mapping(values, at, ("file", *KEYS, "separator"))
+        if not values:
+            return NodeSpec()
+        if "file" not in values:
+            raise self.error(f"{at}.{next(iter(values))}", "needs 'file', the table that has this column")
+        columns = {}
+        for column in NODE_COLUMNS:
+            value = values.get(column.key, column.default)
+            if value is None and column.key not in values:
+                continue
+            read = self.strings if column.several else self.single
+            if names := read(value, f"{at}.{column.key}"):
+                columns[column.key] = names
+        single = {k: self.string(values[k], f"{at}.{k}") for k in ("file", "separator") if k in values}
+        return NodeSpec(columns=columns, **single)
 
     def relation(self, values: Any, at: str, nodes: Mapping[NodeType, NodeSpec]) -> RelationSpec:
         keys = ("from", "to", "file", "columns", "column", "separator", "unknown")
         values = self.mapping(values, at, keys, required=("from", "to"))
         for end in ("from", "to"):
             if values[end] not in list(nodes):  # a list, because what YAML gives may be unhashable
-                found = f"unknown node type {values[end]!r}"
-                raise self.error(f"{at}.{end}", f"{found}, expected one of {_listed(nodes)}")
+                problem = f"unknown node type {values[end]!r}, expected one of {_listed(nodes)}"
+                raise self.error(f"{at}.{end}", problem)
         if ("file" in values) == ("column" in values):
             raise self.error(at, "expected either 'file' and 'columns' or 'column' of the 'from' table")
         for key, other in (("columns", "file"), ("separator", "column")):
             if key in values and other not in values:
-                raise self.error(f"{at}.{key}", f"given without {other!r}, to which it belongs")
+                raise self.error(f"{at}.{key}", f"needs {other!r}, to which it applies")
         if "column" in values and nodes[values["from"]].file is None:
-            raise self.error(
-                f"{at}.column", f"node type {values['from']!r} has no 'file' to hold this column"
-            )
+            raise self.error(f"{at}.column", f"node type {values['from']!r} has no 'file' with this column")
         unknown = values.get("unknown", "drop")
         if unknown not in ("drop", "error"):
             raise self.error(f"{at}.unknown", f"found {unknown!r}, expected 'drop' or 'error'")
@@ -193,29 +193,28 @@ class _Parser:
     def column_pair(self, values: Mapping[str, Any], at: str) -> tuple[str, str]:
         columns = self.strings(values.get("columns", []), f"{at}.columns")
         if len(columns) != 2:
-            found = list(columns)
-            raise self.error(f"{at}.columns", f"found {found}, expected the two columns [from, to]")
+            raise self.error(f"{at}.columns", f"found {list(columns)}, expected the two columns [from, to]")
         return columns[0], columns[1]
 
     def predict(
-        self, found: Any, relations: Mapping[str, RelationSpec], nodes: Mapping[NodeType, NodeSpec]
+        self, name: Any, relations: Mapping[str, RelationSpec], nodes: Mapping[NodeType, NodeSpec]
     ) -> str:
         text_text = [n for n, r in relations.items() if nodes[r.source].text and nodes[r.target].text]
         if not text_text:
             raise self.error(
                 "relations", "no relation joins two text-rich types, so there is nothing to predict"
             )
-        if found is None and len(text_text) == 1:
+        if name is None and len(text_text) == 1:
             return text_text[0]
-        if found is None:
+        if name is None:
             raise self.error("predict", f"missing, expected one of {_listed(text_text)}")
-        if found not in list(relations):
-            raise self.error("predict", f"unknown relation {found!r}, expected one of {_listed(text_text)}")
-        if found not in text_text:
-            ends = f"joins {relations[found].source!r} and {relations[found].target!r}"
-            reason = f"relation {found!r} {ends}, which are not both text-rich"
+        if name not in list(relations):
+            raise self.error("predict", f"unknown relation {name!r}, expected one of {_listed(text_text)}")
+        if name not in text_text:
+            ends = f"joins {relations[name].source!r} and {relations[name].target!r}"
+            reason = f"relation {name!r} {ends}, which are not both text-rich"
             raise self.error("predict", f"{reason}, expected one of {_listed(text_text)}")
-        return str(found)
+        return str(name)
 
     def neighbors(self, values: Any, nodes: Mapping[NodeType, NodeSpec]) -> dict[NodeType, int]:
         values = self.mapping(values, "neighbors")
@@ -223,10 +222,8 @@ class _Parser:
             if node_type not in nodes:
                 reason = f"unknown node type {node_type!r}, expected one of {_listed(nodes)}"
                 raise self.error("neighbors", reason)
-        given = {t: self.integer(n, f"neighbors.{t}", least=0) for t, n in values.items()}
-        return {
-            t: given.get(t, TEXT_RICH_FAN_OUT if node.text else TEXTLESS_FAN_OUT) for t, node in nodes.items()
-        }
+        fan_outs = {t: TEXT_RICH_FAN_OUT if node.text else TEXTLESS_FAN_OUT for t, node in nodes.items()}
+        return fan_outs | {t: self.integer(n, f"neighbors.{t}", least=0) for t, n in values.items()}
 
     def type_name(self, name: Any, at: str) -> str:
         text = self.string(name, at)
@@ -255,6 +252,9 @@ class _Parser:
             raise self.error(at, f"found {value!r}, expected a string")
         return value
 
+    def single(self, value: Any, at: str) -> tuple[str, ...]:
+        return (self.string(value, at),)
+
     def strings(self, value: Any, at: str) -> tuple[str, ...]:
         values = value if isinstance(value, list) else [value]
         return tuple(self.string(v, at) for v in values)
@@ -266,11 +266,6 @@ class _Parser:
 
     def error(self, at: str, problem: str) -> InputError:
         return InputError(f"{self.where}: {at}: {problem}.")
-
-
-def relations_of(spec: NetworkSpec) -> tuple[Relation, ...]:
-    """The declared relations as the schema knows them."""
-    return tuple(Relation(name, r.source, r.target) for name, r in spec.relations.items())
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,8 @@ from numpy.typing import NDArray
 
 from heterformer.errors import InputError
 from heterformer.network.adjacency import Adjacency
-from heterformer.network.build.node_tables import ATTRIBUTE
 from heterformer.network.build.report import BuildReport
+from heterformer.network.columns import DISPLAYED, node_column, own_name
 from heterformer.network.schema import NodeType, Schema
 from heterformer.network.spec import NetworkSpec
 from heterformer.untrusted import check_fingerprint
@@ -81,8 +80,8 @@ class Network:
         if not isinstance(values, dict):
             raise InputError(f"{path}: not a network, expected a folder that 'heterformer build' wrote.")
         if values.get("format") != FORMAT:
-            found = f"network format {values.get('format')!r}, this version reads {FORMAT}"
-            raise InputError(f"{path}: {found}; build it again.")
+            problem = f"network format {values.get('format')!r}, this version reads {FORMAT}"
+            raise InputError(f"{path}: {problem}; build it again.")
         try:
             return cls(path, values)
         except (KeyError, TypeError, AttributeError):
@@ -134,78 +133,59 @@ class Network:
         return f"Network({self.name}: {counts})"
 
     def ids(self, node_type: NodeType, rows: Iterable[int] | None = None) -> list[str]:
-        """The user's ids, of all nodes or of the given rows."""
+        """The user's ids of all nodes, or of ``rows``."""
         return self._values(node_type, "id", rows)
 
     def texts(self, node_type: NodeType, rows: Iterable[int] | None = None) -> list[str]:
-        """The texts of a text-rich type, of all nodes or of the given rows."""
+        """The texts of all nodes of a text-rich type, or of ``rows``."""
         return self._values(node_type, "text", rows)
 
     def text_batches(self, node_type: NodeType) -> Iterator[list[str]]:
-        """All texts in row order, some thousands at a time."""
+        """All texts in row order, in lists of some thousands."""
         for batch in self._table(node_type).select(["text"]).to_batches(max_chunksize=16_384):
             yield [str(text) for text in batch.column(0).to_pylist()]
 
     def names(self, node_type: NodeType, rows: Iterable[int] | None = None) -> list[str]:
         """What to show a person: a node's name, else its text, else its id."""
         rows = None if rows is None else list(rows)
-        columns = [c for c in ("name", "text", "id") if c in self._table(node_type).column_names]
-        shown = zip(*(self._values(node_type, c, rows) for c in columns), strict=True)
-        return [next(filter(None, values)) for values in shown]
+        columns = [c for c in DISPLAYED if c in self.columns(node_type)]
+        values = zip(*(self._values(node_type, c, rows) for c in columns), strict=True)
+        return [next(filter(None, node_values)) for node_values in values]
 
     def name_series(self, node_type: NodeType) -> pl.Series:
         """What ``names`` gives for all nodes, as a polars series."""
-        columns = [c for c in ("name", "text", "id") if c in self._table(node_type).column_names]
+        columns = [c for c in DISPLAYED if c in self.columns(node_type)]
         frame = pl.DataFrame({c: self._series(node_type, c) for c in columns})
-        shown = pl.coalesce(*(pl.when(pl.col(c) != "").then(pl.col(c)) for c in columns))
-        return frame.select(shown.alias("name"))["name"]
+        first_filled = pl.coalesce(*(pl.when(pl.col(c) != "").then(pl.col(c)) for c in columns))
+        return frame.select(first_filled.alias("name"))["name"]
 
     def attributes(self, node_type: NodeType) -> tuple[str, ...]:
-        """The names of the columns kept for display."""
-        columns = self._table(node_type).column_names
-        return tuple(c.removeprefix(ATTRIBUTE) for c in columns if c.startswith(ATTRIBUTE))
-
-    def attribute(
-        self, node_type: NodeType, name: str, rows: Iterable[int] | None = None
-    ) -> list[str | None]:
-        """The values of a column kept for display."""
-        return self._values(node_type, ATTRIBUTE + name, rows)
+        """The names of the columns kept for display (``keep`` in the specification)."""
+        return tuple(own_name(c) for c in self.columns(node_type) if node_column(c).prefix)
 
     def labels(self, node_type: NodeType) -> pl.Series:
-        """A list of labels per node, empty where it has none; ``label_kinds`` tells single from multi."""
-        if node_type not in self.label_kinds:
-            raise InputError(
-                f"{self.path}: node type {node_type!r} has no 'label' column in its specification."
-            )
-        return self._series(node_type, "label")
+        """A list of labels per node, empty where it has none; ``label_kinds`` says single or multi."""
+        return self._specified(node_type, "label")
 
     def has_times(self, node_type: NodeType) -> bool:
-        return "time" in self._table(node_type).column_names
+        return "time" in self.columns(node_type)
 
     def times(self, node_type: NodeType) -> NDArray[np.float64]:
         """The time of each node, NaN where unknown."""
-        if not self.has_times(node_type):
-            raise InputError(
-                f"{self.path}: node type {node_type!r} has no 'time' column in its specification."
-            )
-        return self._series(node_type, "time").fill_null(float("nan")).to_numpy()
+        return self._specified(node_type, "time").fill_null(float("nan")).to_numpy()
 
     def splits(self, node_type: NodeType) -> pl.Series:
         """The user's own 'train', 'validation' or 'test' per node, null where there is none."""
-        if "split" not in self._table(node_type).column_names:
-            raise InputError(
-                f"{self.path}: node type {node_type!r} has no 'split' column in its specification."
-            )
-        return self._series(node_type, "split")
+        return self._specified(node_type, "split")
 
     def rows(self, node_type: NodeType, ids: Sequence[str]) -> NDArray[np.int64]:
-        """The rows of the given ids; an id that is not there is an error."""
+        """The row of each id; an unknown id is an error."""
         wanted = pl.DataFrame({"id": pl.Series(ids, dtype=pl.String)})
         known = self._id_frame(node_type).join(wanted.unique(), on="id", how="semi")
         rows = wanted.join(known, on="id", how="left", maintain_order="left")["row"]
         if rows.null_count():
-            absent = ids[int(rows.is_null().arg_max() or 0)]
-            raise InputError(f"{self.path}: there is no {node_type} with the id {absent!r}.")
+            unknown = ids[int(rows.is_null().arg_max() or 0)]
+            raise InputError(f"{self.path}: there is no {node_type} with the id {unknown!r}.")
         return rows.to_numpy().astype(np.int64)
 
     def adjacency(self, center: NodeType, neighbor: NodeType) -> Adjacency:
@@ -225,12 +205,6 @@ class Network:
         number = self.schema.edge_types.index(forward)
         return self.adjacency(forward.center, forward.neighbor).entries(number)
 
-    @cached_property
-    def description(self) -> dict[str, Any]:
-        """The stored description, as JSON values."""
-        values: dict[str, Any] = json.loads((self.path / DESCRIPTION).read_text(encoding="utf-8"))
-        return values
-
     def id_series(self, node_type: NodeType) -> pl.Series:
         """The ids of a type as a polars series, memory-mapped."""
         return self._series(node_type, "id").alias("id")
@@ -240,11 +214,11 @@ class Network:
         return self._table(node_type).column(name)
 
     def columns(self, node_type: NodeType) -> tuple[str, ...]:
-        """The stored columns of a type: id, text, label, name, time, split, attributes, as far as given."""
+        """The stored columns of a type, in the order of ``network.columns``."""
         return tuple(self._table(node_type).column_names)
 
     def batches(self, node_type: NodeType) -> Iterator[pa.RecordBatch]:
-        """All stored columns in row order, some thousand nodes at a time."""
+        """All stored columns in row order, in batches of some thousand nodes."""
         yield from self._table(node_type).to_batches(max_chunksize=16_384)
 
     def _table(self, node_type: NodeType) -> pa.Table:
@@ -264,11 +238,17 @@ class Network:
         assert isinstance(series, pl.Series)
         return series
 
+    def _specified(self, node_type: NodeType, column: str) -> pl.Series:
+        if column not in self.columns(node_type):
+            problem = f"node type {node_type!r} has no {column!r} column in its specification"
+            raise InputError(f"{self.path}: {problem}.")
+        return self._series(node_type, column)
+
     def _id_frame(self, node_type: NodeType) -> pl.DataFrame:
         return self.id_series(node_type).to_frame().with_row_index("row")
 
     def _values(self, node_type: NodeType, column: str, rows: Iterable[int] | None) -> list[Any]:
-        if column not in self._table(node_type).column_names:
+        if column not in self.columns(node_type):
             raise InputError(f"{self.path}: node type {node_type!r} has no {column!r}.")
         values = self._table(node_type).column(column)
         return values.to_pylist() if rows is None else [values[int(r)].as_py() for r in rows]

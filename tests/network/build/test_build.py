@@ -180,15 +180,15 @@ def test_a_missing_file(tables: Tables) -> None:
 def test_a_format_that_is_not_known(name: str, ending: str, tables: Tables) -> None:
     tables.papers(name, b"")
     assert tables.complaint() == (
-        f"{name}: cannot tell the format of {ending!r} files, "
-        "expected .csv, .tsv, .jsonl, .ndjson, .json, .parquet (or with .gz)."
+        f"{name}: unknown file extension {ending!r}, "
+        "expected one of .csv, .tsv, .jsonl, .ndjson, .json, .parquet, each also with .gz."
     )
 
 
 def test_a_type_that_nothing_names(tables: Tables) -> None:
     tables.spec["nodes"]["author"] = None
     assert tables.complaint() == (
-        "the specification: node type 'author' has no nodes: its table is empty or no relation names one."
+        "the specification: node type 'author' has no nodes; its table is empty or no relation names any."
     )
 
 
@@ -250,7 +250,7 @@ def test_an_output_that_cannot_be_made(tables: Tables) -> None:
 def test_a_failed_build_leaves_no_new_parent_folders(tables: Tables) -> None:
     tables.out = tables.folder / "deep" / "down" / "network"
     tables.write("cites.csv", "source,target\nx,y\n")
-    assert tables.complaint().startswith("cites.csv: relation 'cites' keeps none of its rows")
+    assert tables.complaint().startswith("cites.csv: all rows of relation 'cites' are dropped")
 
 
 DATA = Path(__file__).parents[2] / "../shared/data"

@@ -57,7 +57,7 @@ def test_a_complaint_names_the_frame() -> None:
     with pytest.raises(InputError) as caught:
         Network.from_frames(SPEC, {"paper": papers}, {"cites": CITES})
     assert str(caught.value) == (
-        "the paper frame: row 3, column 'id': the id '2' stands there again (first in row 2); "
+        "the paper frame: column 'id': duplicate id '2' in row 3 (first seen in row 2); "
         "expected one row per node."
     )
 
@@ -72,4 +72,4 @@ def test_a_complaint_names_the_frame() -> None:
 def test_a_frame_that_the_specification_does_not_ask_for(frames: Any, what: str) -> None:
     with pytest.raises(InputError) as caught:
         Network.from_frames(SPEC, *frames)
-    assert str(caught.value) == f"a frame is given for the {what}, which the specification does not have."
+    assert str(caught.value).startswith(f"found a frame for the unknown {what}, the specification has '")

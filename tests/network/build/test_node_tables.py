@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from heterformer.network.store import Network
-from tests.networks import Tables
+from tests.networks import Tables, kept
 
 LISTS = [".jsonl", ".parquet"]
 ALL = [".csv", ".tsv", *LISTS]
@@ -92,15 +92,15 @@ def test_times_in_every_format(ending: str, tables: Tables) -> None:
 def test_a_name_and_attributes_are_kept_for_display(ending: str, tables: Tables) -> None:
     network = built(tables, ending, "venue", ["ACL", None], name="venue", keep=["venue", "title"])
     assert network.attributes("paper") == ("venue", "title")
-    assert network.attribute("paper", "venue") == ["ACL", None]
-    assert network.attribute("paper", "title", [1]) == ["word 2"]
+    assert kept(network, "venue") == ["ACL", None]
+    assert kept(network, "title")[1:] == ["word 2"]
     assert network.names("paper", [0]) == ["ACL"]
 
 
 @pytest.mark.parametrize("ending", LISTS)
 def test_a_kept_list_is_shown_with_commas(ending: str, tables: Tables) -> None:
     network = built(tables, ending, "tags", [["a", None, "b"], []], keep=["tags"])
-    assert network.attribute("paper", "tags") == ["a, b", ""]
+    assert kept(network, "tags") == ["a, b", ""]
 
 
 @pytest.mark.parametrize("ending", ALL)
@@ -116,7 +116,7 @@ def test_a_duplicate_id(ending: str, tables: Tables) -> None:
     ids = ["p1", "p2", "p3", "p2", "p1"]
     tables.papers(f"papers{ending}", [{"id": i, "title": "word"} for i in ids])
     assert tables.complaint() == (
-        f"papers{ending}: row 5, column 'id': the id 'p1' stands there again (first in row 1); "
+        f"papers{ending}: column 'id': duplicate id 'p1' in row 5 (first seen in row 1); "
         "expected one row per node."
     )
 

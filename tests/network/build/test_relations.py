@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import polars as pl
 import pytest
 
-from heterformer.network.build import relations
-from heterformer.network.build.report import Finding
+from heterformer.network.build.relations import Endpoints, read_relation
+from heterformer.network.build.report import Finding, Tally
+from heterformer.network.ids import IdIndex
+from heterformer.network.spec import NetworkSpec
 from heterformer.network.store import Network
+from heterformer.network.tables import Column
+from heterformer.network.tables.delimited import DelimitedTable
 from tests.networks import Tables, edges_of
 
 BY = [("p1", "ann"), ("p1", "bob"), ("p3", "ann")]
@@ -130,13 +135,18 @@ def test_a_duplicate_is_dropped_and_counted(tables: Tables) -> None:
     assert dropped(tables, "p1,p2\np1,p2\n") == {"duplicate": Finding(2, ["p1 -> p2"] * 2)}
 
 
-def test_a_duplicate_in_another_block_is_found(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(relations, "BLOCK", 1)
-    monkeypatch.setattr(relations.Endpoints, "known", 0)
-    monkeypatch.setattr("heterformer.network.tables.delimited.BLOCK", 128)
-    assert dropped(tables, "p1,p2\n" * 100 + "p1,x\n" * 100) == {
+def test_a_duplicate_in_another_block_is_dropped(tables: Tables) -> None:
+    path = tables.write("cites.csv", "source,target\n" + "p1,p2\n" * 100 + "p1,x\n" * 100)
+    table = DelimitedTable(path, ",", block_size=128)
+    assert len(list(table.chunks([Column("source", "id")]))) > 5
+    cites = NetworkSpec.parse(tables.spec).relations["cites"]
+    papers, tally = IdIndex(pl.Series(["p1", "p2"])), Tally()
+    ends = Endpoints("cites", cites, papers, papers, tally)
+    source, target = read_relation(table, cites, ends, advance=lambda _: None, block_rows=1)
+    assert (source.tolist(), target.tolist()) == ([0], [1])
+    assert tally.dropped == {
         "unknown paper": Finding(100, ["p1 -> x"] * 5),
-        "duplicate": Finding(100, ["p1 -> p2"] * 5),
+        "duplicate": Finding(99, ["p1 -> p2"] * 5),
     }
 
 
@@ -145,15 +155,14 @@ def test_an_unknown_node_is_an_error_on_request(row: str, unknown: str, tables: 
     tables.cites["unknown"] = "error"
     tables.write("cites.csv", f"source,target\np1,p2\n{row}\n")
     assert tables.complaint() == (
-        f"cites.csv: row 2: relation 'cites' names the paper {unknown!r}, "
-        "which the paper table does not have."
+        f"cites.csv: row 2: unknown paper {unknown!r} in relation 'cites', expected an id of the paper table."
     )
 
 
 def test_a_relation_that_keeps_no_row_is_an_error(tables: Tables) -> None:
     tables.write("cites.csv", "source,target\nx1,p2\nx2,p3\np1,p1\n")
     assert tables.complaint() == (
-        "cites.csv: relation 'cites' keeps none of its rows (unknown paper, for example x1 -> p2); "
+        "cites.csv: all rows of relation 'cites' are dropped (unknown paper, for example x1 -> p2); "
         "check the order of 'columns' and that both tables use the same ids."
     )
 
@@ -167,7 +176,7 @@ def test_a_relation_without_rows_has_no_edges(tables: Tables) -> None:
 
 def test_a_predicted_relation_without_rows_is_an_error(tables: Tables) -> None:
     tables.write("cites.csv", "source,target\n")
-    assert tables.complaint().endswith("relation 'cites', which is to be predicted, has no rows.")
+    assert tables.complaint().endswith("the predicted relation 'cites' has no rows.")
 
 
 def test_a_relation_column_of_the_wrong_kind(tables: Tables) -> None:

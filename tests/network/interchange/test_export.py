@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from heterformer import InputError, Network
 from heterformer.cli.main import main
 from heterformer.network.build import build_network
-from heterformer.network.interchange import rows as export_rows
 from heterformer.network.interchange.export import export_network
+from heterformer.network.interchange.rows import edge_ids
 from heterformer.network.spec import NetworkSpec
 from tests.network.interchange.exporting import EDGES, PAPERS, contents, odd_network, stored
 from tests.networks import Facts, edges_of, few, files, networks
@@ -53,12 +53,10 @@ def test_csv_of_random_networks(facts: Facts) -> None:
         assert rebuilt(folder).fingerprint == network.fingerprint
 
 
-def test_blocks_of_edges_make_the_same_tables(
-    network: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(export_rows, "EDGES", 2)
-    export_network(network, tmp_path / "out", "csv")
-    assert contents(rebuilt(tmp_path / "out")) == contents(network)
+def test_edges_are_the_same_in_blocks_of_any_size(network: Network) -> None:
+    for relation in network.schema.relations:
+        assert list(edge_ids(network, relation, block_size=2)) == list(edge_ids(network, relation))
+        assert list(edge_ids(network, relation)) == edges_of(network, relation.name)
 
 
 def test_attributes_keep_their_names(network: Network, tmp_path: Path) -> None:
@@ -89,8 +87,8 @@ def test_labels_that_no_separator_parts(tmp_path: Path, label: str) -> None:
     network = labelled(tmp_path / "net", [["x", label], ["y"]])
     with pytest.raises(InputError) as caught:
         export_network(network, tmp_path / "out", "csv")
-    found = f"the paper label {label!r} cannot stand in one CSV field with others"
-    assert str(caught.value) == f"{tmp_path / 'net'}: {found}; take --to hetero-data."
+    found = f"the paper label {label!r} cannot be one of several in a CSV field"
+    assert str(caught.value) == f"{tmp_path / 'net'}: {found}; export to hetero-data instead."
     assert not (tmp_path / "out").exists()
 
 

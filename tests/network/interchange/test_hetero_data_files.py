@@ -52,7 +52,7 @@ def test_without_texts_there_is_no_network(tmp_path: Path) -> None:
     data = papers()
     del data["paper"].text
     save_hetero_data(data, tmp_path / "data")
-    with pytest.raises(InputError, match="none of its node types has 'text', a list of strings; take"):
+    with pytest.raises(InputError, match="no node type has 'text', a list of strings; build"):
         open_network(tmp_path / "data")
 
 

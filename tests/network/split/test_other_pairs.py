@@ -89,7 +89,7 @@ def test_a_split_keeps_them_and_a_wrong_pair_is_refused(thousand: Facts, tmp_pat
             key=pl.when(pl.col("relation") == "written_by").then(pl.lit("a0")).otherwise("key")
         )
         wrong.write_parquet(tmp_path / "wrong.parquet")
-        with pytest.raises(InputError, match=r"'a0': expected an edge of 'written_by'"):
+        with pytest.raises(InputError, match=r"'a0', expected an edge of 'written_by'"):
             Split.open(tmp_path / "wrong.parquet", network)
         table.with_columns(relation=pl.lit("cites")).write_parquet(tmp_path / "wrong.parquet")
         with pytest.raises(InputError, match="'cites', expected a relation besides the predicted"):

@@ -245,14 +245,14 @@ def test_a_split_file_of_another_network(thousand: Network, tmp_path: Path) -> N
 
 
 BAD_SPLITS = {
-    "an unknown part": ({"part": ["train", "vali"]}, "column 'part' holds 'vali', expected 'train'"),
+    "an unknown part": ({"part": ["train", "vali"]}, "column 'part': found 'vali', expected 'train'"),
     "a pair of two parts": (
         {"part": ["train", "test"], "query": ["p0", "p0"], "key": ["p1", "p1"]},
         "'p0', 'p1'",
     ),
     "no edge": (
         {"query": ["p0", "p2"], "key": ["p15", "p3"]},
-        "the train pair 'p0', 'p15': expected an edge",
+        "the train pair 'p0', 'p15', expected an edge",
     ),
 }
 

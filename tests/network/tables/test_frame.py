@@ -26,7 +26,7 @@ def test_every_kind_of_frame_is_read_alike(kind: str) -> None:
     table = FrameTable(FRAMES[kind](VALUES), "the paper frame")
     (chunk,) = table.chunks([Column("id", "id"), Column("authors", "ids")])
     assert [c.to_list() for c in chunk.columns] == [["1", "2"], [["a", None], []]]
-    assert (chunk.first, chunk.done, len(chunk)) == (0, 1.0, 2)
+    assert (chunk.first_row, chunk.done, len(chunk)) == (0, 1.0, 2)
 
 
 def test_a_column_that_the_frame_lacks() -> None:
@@ -62,5 +62,5 @@ def test_an_odd_pandas_column_that_nobody_asks_for_is_no_reason_to_fail() -> Non
 
 def test_a_pandas_column_that_is_there_twice() -> None:
     frame = pd.DataFrame([["a", "b"]], columns=["id", "id"])
-    with pytest.raises(InputError, match=r"^the paper frame: column 'id' is there more than once\.$"):
+    with pytest.raises(InputError, match=r"^the paper frame: duplicate column 'id'\.$"):
         next(FrameTable(frame, "the paper frame").chunks([Column("id", "id")]))

@@ -7,7 +7,8 @@ import json
 import numpy as np
 import pytest
 
-from heterformer.network.tables import json_lines
+from heterformer.network.tables import Column
+from heterformer.network.tables.json_lines import JsonLinesTable
 from tests.network.tables.damage import DAMAGES, damaged_papers
 from tests.networks import Tables, edges_of
 
@@ -46,9 +47,11 @@ def test_a_key_that_a_record_lacks_is_a_missing_value(tables: Tables) -> None:
     assert network.texts("paper") == ["", "B"]
 
 
-def test_records_are_read_some_at_a_time(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_lines, "ROWS", 2)
+def test_records_are_read_some_at_a_time(tables: Tables) -> None:
     with_records(tables, *({"id": f"p{i}", "title": f"word {i}"} for i in range(5)))
+    table = JsonLinesTable(tables.folder / tables.paper["file"], chunk_rows=2)
+    assert [len(chunk) for chunk in table.chunks([Column("id", "id")])] == [2, 2, 1]
+    tables.node_tables["paper"] = table
     assert tables.build().texts("paper") == [f"word {i}" for i in range(5)]
 
 
@@ -145,8 +148,8 @@ def test_json_beyond_the_limits_of_the_parser(line: str, tables: Tables) -> None
 def test_a_broken_gzip_file(what: str, tables: Tables) -> None:
     reason = damaged_papers(tables, "papers.jsonl.gz", what)
     said = tables.complaint()
-    assert said.startswith(f"papers.jsonl.gz: the gzip file is broken ({reason}")
-    assert said.endswith("); fetch it again.")
+    assert said.startswith(f"papers.jsonl.gz: damaged gzip file ({reason}")
+    assert said.endswith("); download it again.")
 
 
 def test_an_empty_file(tables: Tables) -> None:

@@ -13,8 +13,8 @@ from heterformer.network.build.node_tables import NodeTable, read_node_table, wr
 from heterformer.network.build.relations import Edges, Endpoints, read_relation
 from heterformer.network.build.report import BuildReport, Tally
 from heterformer.network.ids import IdIndex
-from heterformer.network.schema import NodeType, Schema
-from heterformer.network.spec import NetworkSpec, relations_of
+from heterformer.network.schema import NodeType, Relation, Schema
+from heterformer.network.spec import NetworkSpec
 from heterformer.network.store import Network, write_description
 from heterformer.network.tables import Table, open_table
 from heterformer.progress import Bar, progress_bar
@@ -28,10 +28,18 @@ def build_network(
     node_tables: Mapping[NodeType, Table] | None = None,
     relation_tables: Mapping[str, Table] | None = None,
 ) -> Network:
-    """Build ``spec`` into the new folder ``out``.
+    """Build a network into the new folder ``out``; if anything fails, nothing is left behind.
 
-    ``data`` is the folder that the specification's file names are relative to; tables given
-    directly take the place of files. If anything fails, nothing is left behind.
+    Args:
+        spec: The specification, such as ``NetworkSpec.load("network.yaml")``.
+        out: The network folder to write; it must not exist.
+        data: The folder that the specification's file names are relative to.
+        node_tables: Tables by node type that replace files.
+        relation_tables: Tables by relation that replace files.
+
+    Example::
+
+        network = build_network(NetworkSpec.load("data/network.yaml"), "papers.net", data="data")
     """
     out = Path(out)
     nodes = dict(node_tables or {})
@@ -49,7 +57,7 @@ def build_network(
 
 
 class _Builder:
-    """One build under way: the tables, the ids known so far, and the report."""
+    """A build in progress: the tables, the ids read so far, and the report."""
 
     def __init__(
         self,
@@ -71,15 +79,14 @@ class _Builder:
             self._read_nodes(node_type)
         edges = {name: self._read_relation(name) for name in self.spec.relations}
         if not len(edges[self.spec.predict][0]):
-            reason = f"relation {self.spec.predict!r}, which is to be predicted, has no rows"
-            raise InputError(f"{self.spec.where}: {reason}.")
+            raise InputError(f"{self.spec.where}: the predicted relation {self.spec.predict!r} has no rows.")
         for node_type, index in self.ids.items():
             if node_type not in self.nodes:
                 write_ids(self.folder / "nodes" / f"{node_type}.arrow", index.ids)
                 self.report.nodes[node_type] = Tally(read=len(index), kept=len(index))
             if not len(index):
-                reason = f"node type {node_type!r} has no nodes"
-                raise InputError(f"{self.spec.where}: {reason}: its table is empty or no relation names one.")
+                reason = "its table is empty or no relation names any"
+                raise InputError(f"{self.spec.where}: node type {node_type!r} has no nodes; {reason}.")
         self.report.nodes = {t: self.report.nodes[t] for t in self.spec.nodes}
         schema = self._schema()
         self._write_adjacency(schema, edges)
@@ -95,7 +102,7 @@ class _Builder:
         self.tables[node_type] = read_node_table(
             table,
             self.spec.nodes[node_type],
-            columns={
+            relations={
                 n: (r.column or "", r.separator) for n, r in self.spec.column_relations(node_type).items()
             },
             out=self.folder / "nodes" / f"{node_type}.arrow",
@@ -130,7 +137,7 @@ class _Builder:
             text_rich=self.spec.text_rich,
             textless=self.spec.textless,
             counts={t: len(self.ids[t]) for t in self.spec.text_rich + self.spec.textless},
-            relations=relations_of(self.spec),
+            relations=tuple(Relation(n, r.source, r.target) for n, r in self.spec.relations.items()),
             predict=self.spec.predict,
             neighbors=self.spec.neighbors,
             max_tokens=self.spec.max_tokens,
@@ -154,7 +161,7 @@ class _Builder:
 
 
 def _fingerprint(folder: Path) -> str:
-    """A digest of the contents, by which a run knows that its network has not changed."""
+    """A digest of all files, by which a run detects that its network has changed."""
     digest = hashlib.blake2b(digest_size=16)
     for path in sorted(p for p in folder.rglob("*") if p.is_file()):
         digest.update(path.relative_to(folder).as_posix().encode())

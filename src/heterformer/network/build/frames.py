@@ -1,4 +1,4 @@
-"""Networks from frames in memory, as a notebook has them."""
+"""Networks from frames in memory, such as those of a notebook."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from heterformer.network.spec import NetworkSpec
 from heterformer.network.store import Network
 from heterformer.network.tables import FrameTable
 
-IN_MEMORY = "<frame>"  # stands for the file name that a frame replaces
+IN_MEMORY = "<frame>"  # in place of a file name
 
 
 def build_from_frames(
@@ -25,7 +25,7 @@ def build_from_frames(
     relations: Mapping[str, Any],
     out: Path | str | None,
 ) -> Network:
-    """Build a network whose tables are (all or in part) frames."""
+    """See ``Network.from_frames``."""
     values = {
         **spec,
         "nodes": _with_frames(spec.get("nodes"), nodes, "node type"),
@@ -40,18 +40,18 @@ def build_from_frames(
 
 
 def temporary_folder() -> Path:
-    """A folder that lives as long as the interpreter."""
+    """A folder that is removed when the interpreter exits."""
     folder = tempfile.mkdtemp(prefix="heterformer-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return Path(folder)
 
 
-def _with_frames(given: Any, frames: Mapping[str, Any], what: str) -> dict[str, Any]:
-    section: dict[str, Any] = dict(given or {})
+def _with_frames(section: Any, frames: Mapping[str, Any], what: str) -> dict[str, Any]:
+    """A section of the specification in which every frame counts as a file."""
+    frame_section: dict[str, Any] = dict(section or {})
     for name in frames:
-        if name not in section:
-            raise InputError(
-                f"a frame is given for the {what} {name!r}, which the specification does not have."
-            )
-        section[name] = {"file": IN_MEMORY, **(section[name] or {})}
-    return section
+        if name not in frame_section:
+            known = ", ".join(map(repr, frame_section)) or "none"
+            raise InputError(f"found a frame for the unknown {what} {name!r}, the specification has {known}.")
+        frame_section[name] = {"file": IN_MEMORY, **(frame_section[name] or {})}
+    return frame_section

@@ -1,4 +1,4 @@
-"""Node tables: ids, texts, labels and display attributes, copied into one Arrow file per type."""
+"""Node tables: every column of the specification, copied into one Arrow file per node type."""
 
 from __future__ import annotations
 
@@ -10,19 +10,10 @@ import polars as pl
 import pyarrow as pa
 
 from heterformer.errors import InputError
-from heterformer.network.build.report import Tally
+from heterformer.network.build.report import EXAMPLES, Tally
+from heterformer.network.columns import NODE_COLUMNS, NodeColumn
 from heterformer.network.spec import NodeSpec
-from heterformer.network.tables import Chunk, Column, Table
-
-SPLITS = {
-    "train": "train",
-    "validation": "validation",
-    "valid": "validation",
-    "val": "validation",
-    "dev": "validation",
-    "test": "test",
-}
-ATTRIBUTE = "attribute."  # prefix of stored columns that are kept for display
+from heterformer.network.tables import Chunk, Column, Place, Table
 
 
 @dataclass
@@ -34,54 +25,70 @@ class NodeTable:
     label_kind: str | None
 
 
+@dataclass(frozen=True)
+class _Stored:
+    """A column of the Arrow file: its entry, its name, and the table's columns it is made of."""
+
+    column: NodeColumn
+    name: str
+    paths: tuple[str, ...]
+
+
 @dataclass
-class _Parts:
+class _Seen:
+    """What is known of a table only when all its chunks are read."""
+
     ids: list[pl.Series] = field(default_factory=list)
     related: dict[str, list[tuple[pl.Series, pl.Series]]] = field(default_factory=dict)
-    labels: int = 0  # the most labels that one node has
-    worded: set[str] = field(default_factory=set)  # text columns in which a letter has been seen
+    most_labels: int = 0  # of one node
+    paths_with_letters: set[str] = field(default_factory=set)  # text columns that hold words, as they should
 
 
 def read_node_table(
     table: Table,
     spec: NodeSpec,
-    columns: Mapping[str, tuple[str, str | None]],
+    relations: Mapping[str, tuple[str, str | None]],
     out: Path,
     tally: Tally,
     advance: Callable[[float], None],
 ) -> NodeTable:
     """Read one node table, write its Arrow file, and return its ids and the relations it holds.
 
-    ``columns`` gives the column and separator of each relation that stands in this table.
+    ``relations`` gives the column and separator of each relation that is a column of this table.
     """
-    wanted = _wanted(spec, columns)
-    parts = _Parts(related={name: [] for name in columns})
+    stored = [
+        _Stored(column, name, paths)
+        for column in NODE_COLUMNS
+        for name, paths in column.stored(spec.columns.get(column.key, ())).items()
+    ]
+    columns = _table_columns(stored, relations, spec.separator)
+    seen = _Seen(related={name: [] for name in relations})
     with pa.OSFile(str(out), "wb") as file:
         writer = None
-        for chunk in table.chunks(list(wanted.values())):
-            series = dict(zip(wanted, chunk.columns, strict=True))
-            record = _record(series, chunk, spec, table.where, parts, tally)
-            for name in columns:
-                parts.related[name].append(_exploded(series[f"relation {name}"], chunk.first))
-            batch = record.to_arrow(compat_level=pl.CompatLevel.oldest())
+        for chunk in table.chunks(list(columns.values())):
+            series = dict(zip(columns, chunk.columns, strict=True))
+            frame = _converted(series, stored, chunk, table.where, seen, tally)
+            for name in relations:
+                seen.related[name].append(_exploded(series["relation", name], chunk.first_row))
+            batch = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
             writer = writer or pa.ipc.new_file(file, batch.schema)
             writer.write_table(batch)
             advance(chunk.done)
         if writer is not None:
             writer.close()
-    if not parts.ids or not tally.read:
+    if not seen.ids or not tally.read:
         raise InputError(f"{table.where}: the table has no rows.")
     for path in spec.text:
-        if path not in parts.worded:
-            found = f"column {path!r} holds no letters, only numbers or nothing"
-            raise InputError(f"{table.where}: {found}; expected text to read.")
-    ids = pl.concat(parts.ids, rechunk=True)
-    _check_unique(ids, spec.id, table.where)
+        if path not in seen.paths_with_letters:
+            problem = f"column {path!r} holds no letters, only numbers or nothing"
+            raise InputError(f"{table.where}: {problem}; expected text.")
+    ids = pl.concat(seen.ids, rechunk=True)
+    _check_unique(ids, spec.columns["id"][0], table.where)
     related = {
-        name: (pl.concat([r for r, _ in pieces]), pl.concat([v for _, v in pieces]))
-        for name, pieces in parts.related.items()
+        name: (pl.concat([rows for rows, _ in pieces]), pl.concat([others for _, others in pieces]))
+        for name, pieces in seen.related.items()
     }
-    kind = None if spec.label is None else ("multi" if parts.labels > 1 else "single")
+    kind = None if "label" not in spec.columns else ("multi" if seen.most_labels > 1 else "single")
     return NodeTable(ids, related, kind)
 
 
@@ -92,100 +99,62 @@ def write_ids(out: Path, ids: pl.Series) -> None:
         writer.write_table(table)
 
 
-def _wanted(spec: NodeSpec, columns: Mapping[str, tuple[str, str | None]]) -> dict[str, Column]:
-    """What to read, by what it is for."""
-    wanted = {"id": Column(spec.id, "id")}
-    wanted |= {f"text {path}": Column(path, "text") for path in spec.text}
-    if spec.label:
-        wanted["label"] = Column(spec.label, "labels", spec.separator)
-    if spec.split:
-        wanted["split"] = Column(spec.split, "value")
-    if spec.name:
-        wanted["name"] = Column(spec.name, "value")
-    if spec.time:
-        wanted["time"] = Column(spec.time, "time")
-    wanted |= {ATTRIBUTE + path: Column(path, "value") for path in spec.keep}
-    wanted |= {f"relation {name}": Column(path, "ids", sep) for name, (path, sep) in columns.items()}
-    return wanted
+def _table_columns(
+    stored: list[_Stored], relations: Mapping[str, tuple[str, str | None]], separator: str | None
+) -> dict[tuple[str, str], Column]:
+    """What to read, by (stored column, path) and by ("relation", its name)."""
+    columns = {
+        (target.name, path): Column(path, target.column.kind, separator if target.column.is_list else None)
+        for target in stored
+        for path in target.paths
+    }
+    return columns | {("relation", name): Column(path, "ids", sep) for name, (path, sep) in relations.items()}
 
 
-def _record(
-    series: Mapping[str, pl.Series], chunk: Chunk, spec: NodeSpec, where: str, parts: _Parts, tally: Tally
+def _converted(
+    series: Mapping[tuple[str, str], pl.Series],
+    stored: list[_Stored],
+    chunk: Chunk,
+    where: str,
+    seen: _Seen,
+    tally: Tally,
 ) -> pl.DataFrame:
-    ids = series["id"]
-    _check_present(ids, spec.id, where, chunk.first)
-    parts.ids.append(ids)
-    tally.read += len(ids)
-    tally.kept += len(ids)
-    columns = {"id": ids}
-    if spec.text:
-        columns["text"] = _joined(series, spec, parts)
-        empty = columns["text"] == ""
-        tally.note("empty text", int(empty.sum()), ids.filter(empty).head(5))
-    if spec.label:
-        columns["label"] = labels = _without_gaps(series["label"])
-        parts.labels = max(parts.labels, max(labels.list.len(), default=0))
-        unlabelled = labels.list.len() == 0
-        tally.note("no label", int(unlabelled.sum()), ids.filter(unlabelled).head(5))
-    if spec.split:
-        columns["split"] = _checked_split(series["split"], spec.split, where, chunk.first)
-    if spec.time:
-        tally.note("no time", series["time"].null_count(), ids.filter(series["time"].is_null()).head(5))
-    kept = ("name", "time", *(ATTRIBUTE + path for path in spec.keep))
-    columns |= {key: series[key] for key in kept if key in series}
-    return pl.DataFrame(columns)
+    """The stored columns of one chunk, checked and counted."""
+    frame: dict[str, pl.Series] = {}
+    for target in stored:
+        column, sources = target.column, {path: series[target.name, path] for path in target.paths}
+        place = Place(where, target.paths[0], chunk.first_row)
+        values = column.convert([sources[path] for path in target.paths], place)
+        frame[target.name] = values
+        if column.key == "text":
+            for path in sources.keys() - seen.paths_with_letters:
+                if sources[path].str.contains(r"\p{L}").any():
+                    seen.paths_with_letters.add(path)
+        if column.key == "label":
+            seen.most_labels = max(seen.most_labels, max(values.list.len(), default=0))
+        if column.missing:
+            missing = column.is_missing(values)
+            tally.note(column.missing, int(missing.sum()), frame["id"].filter(missing).head(EXAMPLES))
+    seen.ids.append(frame["id"])
+    tally.read += len(chunk)
+    tally.kept += len(chunk)
+    return pl.DataFrame(frame)
 
 
-def _joined(series: Mapping[str, pl.Series], spec: NodeSpec, parts: _Parts) -> pl.Series:
-    """The text columns of a node joined into its one text."""
-    texts = {path: series[f"text {path}"] for path in spec.text}
-    for path in spec.text:
-        if path not in parts.worded and texts[path].str.contains(r"\p{L}").any():
-            parts.worded.add(path)
-    joined = pl.concat_str([pl.col(p) for p in spec.text], separator=" ", ignore_nulls=True)
-    return pl.DataFrame(texts).select(joined.str.strip_chars().fill_null("").alias("text"))["text"]
-
-
-def _without_gaps(values: pl.Series) -> pl.Series:
-    """Lists without nulls and empty strings; no list at all is an empty one."""
-    element = pl.element()
-    filled = values.fill_null(pl.Series([[]], dtype=pl.List(pl.String)))
-    return filled.list.eval(element.filter(element.is_not_null() & (element.str.strip_chars() != "")))
-
-
-def _exploded(values: pl.Series, first: int) -> tuple[pl.Series, pl.Series]:
+def _exploded(values: pl.Series, first_row: int) -> tuple[pl.Series, pl.Series]:
     """A list-valued relation column as pairs of row number and id; rows without any give none."""
-    rows = pl.int_range(first, first + len(values), eager=True, dtype=pl.Int32)
+    rows = pl.int_range(first_row, first_row + len(values), eager=True, dtype=pl.Int32)
     pairs = pl.DataFrame({"row": rows, "id": values}).filter(pl.col("id").list.len() > 0).explode("id")
     if isinstance(values.dtype, pl.List):  # a single missing value is not an edge to report as dropped
-        lengths = values.list.len().gather(pairs["row"] - first)
+        lengths = values.list.len().gather(pairs["row"] - first_row)
         pairs = pairs.filter(pairs["id"].is_not_null() | (lengths > 1))
     return pairs["row"], pairs["id"]
-
-
-def _check_present(ids: pl.Series, column: str, where: str, first: int) -> None:
-    missing = ids.is_null() | (ids.str.strip_chars() == "")
-    if missing.any():
-        row = int(missing.arg_max() or 0)
-        found = "nothing" if ids[row] is None else repr(ids[row])
-        raise InputError(f"{where}: row {first + row + 1}, column {column!r}: found {found}, expected an id.")
 
 
 def _check_unique(ids: pl.Series, column: str, where: str) -> None:
     if ids.n_unique() == len(ids):
         return
     row = int(ids.is_duplicated().arg_max() or 0)
-    again = int((ids.slice(row + 1) == ids[row]).arg_max() or 0) + row + 1
-    found = f"the id {ids[row]!r} stands there again (first in row {row + 1})"
-    raise InputError(f"{where}: row {again + 1}, column {column!r}: {found}; expected one row per node.")
-
-
-def _checked_split(values: pl.Series, column: str, where: str, first: int) -> pl.Series:
-    words = values.str.strip_chars().str.to_lowercase()
-    known = words.replace_strict(SPLITS, default=None)
-    wrong = known.is_null() & (words != "")
-    if wrong.any():
-        row = int(wrong.arg_max() or 0)
-        found = f"found {values[row]!r}, expected 'train', 'validation' or 'test' (or nothing)"
-        raise InputError(f"{where}: row {first + row + 1}, column {column!r}: {found}.")
-    return known
+    second = int((ids.slice(row + 1) == ids[row]).arg_max() or 0) + row + 1
+    duplicate = f"duplicate id {ids[row]!r} in row {second + 1} (first seen in row {row + 1})"
+    raise InputError(f"{where}: column {column!r}: {duplicate}; expected one row per node.")

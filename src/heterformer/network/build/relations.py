@@ -1,4 +1,4 @@
-"""Relations: from pairs of ids to pairs of rows, with every dropped pair counted."""
+"""Relations: from pairs of ids to pairs of row numbers. Every dropped pair is counted."""
 
 from __future__ import annotations
 
@@ -16,13 +16,17 @@ from heterformer.network.spec import RelationSpec
 from heterformer.network.tables import Column, Table
 
 Edges = tuple[NDArray[np.int32], NDArray[np.int32]]
-BLOCK = 1 << 22  # rows whose ids are looked up at a time
+BLOCK_ROWS = 1 << 22  # pairs whose ids are looked up together, at least
 
 
 def read_relation(
-    table: Table, relation: RelationSpec, ends: Endpoints, advance: Callable[[float], None]
+    table: Table,
+    relation: RelationSpec,
+    ends: Endpoints,
+    advance: Callable[[float], None],
+    block_rows: int | None = None,
 ) -> Edges:
-    """The edges of a relation that has its own table."""
+    """The edges of a relation that has its own table; ids are looked up for ``block_rows`` pairs at once."""
     assert relation.columns is not None
     source, target = (Column(path, "id") for path in relation.columns)
     pieces: list[pl.DataFrame] = []
@@ -32,18 +36,18 @@ def read_relation(
         pieces.append(pl.DataFrame({"source": chunk.columns[0], "target": chunk.columns[1]}))
         waiting += len(chunk)
         # Each look-up hashes all known ids: with blocks that grow with them the total cost stays linear.
-        if waiting >= max(BLOCK, 2 * ends.known):
-            edges.append(ends.looked_up(pl.concat(pieces), table.where))
+        if waiting >= (block_rows or max(BLOCK_ROWS, 2 * ends.known_ids)):
+            edges.append(ends.look_up(pl.concat(pieces), table.where))
             pieces, waiting = [], 0
         advance(chunk.done)
     if waiting or not edges:
-        edges.append(ends.looked_up(pl.concat(pieces), table.where) if pieces else _no_edges())
+        edges.append(ends.look_up(pl.concat(pieces), table.where) if pieces else _no_edges())
     return ends.distinct(edges, table.where)
 
 
 @dataclass
 class Endpoints:
-    """The two ends of one relation while it is read."""
+    """Both ends of a relation while it is read: the ids of either node type, and what was dropped."""
 
     name: str
     relation: RelationSpec
@@ -52,17 +56,17 @@ class Endpoints:
     tally: Tally
 
     @property
-    def known(self) -> int:
+    def known_ids(self) -> int:
         return len(self.source) + len(self.target)
 
     def from_columns(self, rows: pl.Series, ids: pl.Series, where: str) -> Edges:
-        """The edges of a relation that stands in a column of the source nodes' own table."""
+        """The edges of a relation that is a column of the source nodes' own table."""
         pairs = pl.DataFrame({"source": self.source.ids.gather(rows), "target": ids, "row": rows})
-        return self.distinct([self.looked_up(pairs, where)], where)
+        return self.distinct([self.look_up(pairs, where)], where)
 
-    def looked_up(self, pairs: pl.DataFrame, where: str) -> Edges:
-        """Row numbers of both ends of those pairs whose ends are there and known."""
-        pairs = pairs.with_row_index("place", offset=self.tally.read + 1)
+    def look_up(self, pairs: pl.DataFrame, where: str) -> Edges:
+        """The row numbers of pairs; pairs with a missing or unknown id and self-loops are dropped."""
+        pairs = pairs.with_row_index("table_row", offset=self.tally.read + 1)
         self.tally.read += len(pairs)
         missing = pl.any_horizontal(pl.col("source", "target").str.strip_chars().fill_null("") == "")
         pairs = self._without(pairs, pairs.select(missing).to_series(), "missing id")
@@ -76,18 +80,17 @@ class Endpoints:
         return pairs["row"].to_numpy(), pairs["other"].to_numpy()
 
     def distinct(self, edges: list[Edges], where: str) -> Edges:
-        """All edges, each once, sorted by source and target."""
+        """All edges without duplicates, sorted by source and target."""
         width = max(len(self.target), 1)
         keys = np.concatenate([source.astype(np.int64) * width + target for source, target in edges])
         keys.sort()
-        first = np.ones(len(keys), dtype=bool)
-        np.not_equal(keys[1:], keys[:-1], out=first[1:])
-        again = keys[~first][:EXAMPLES]
-        shown = zip(
-            self.source.ids.gather(again // width), self.target.ids.gather(again % width), strict=True
-        )
-        self.tally.drop("duplicate", int(len(keys) - first.sum()), (f"{s} -> {t}" for s, t in shown))
-        keys = keys[first]
+        is_new = np.ones(len(keys), dtype=bool)
+        np.not_equal(keys[1:], keys[:-1], out=is_new[1:])
+        examples = keys[~is_new][:EXAMPLES]
+        sources, targets = self.source.ids.gather(examples // width), self.target.ids.gather(examples % width)
+        arrows = (f"{s} -> {t}" for s, t in zip(sources, targets, strict=True))
+        self.tally.drop("duplicate", int(len(keys) - is_new.sum()), arrows)
+        keys = keys[is_new]
         self.tally.kept = len(keys)
         self._check_any(where)
         return (keys // width).astype(np.int32), (keys % width).astype(np.int32)
@@ -97,20 +100,20 @@ class Endpoints:
     ) -> pl.DataFrame:
         unknown = pairs[column].is_null()
         if self.relation.unknown == "error" and unknown.any():
-            first = pairs.filter(unknown).row(0, named=True)
-            place = f"row {first['place']}" if self.relation.file else f"{end} of {first['source']!r}"
-            found = f"relation {self.name!r} names the {node_type} {first[end]!r}"
-            raise InputError(f"{where}: {place}: {found}, which the {node_type} table does not have.")
+            pair = pairs.filter(unknown).row(0, named=True)
+            place = f"row {pair['table_row']}" if self.relation.file else f"{end} of {pair['source']!r}"
+            problem = f"unknown {node_type} {pair[end]!r} in relation {self.name!r}"
+            raise InputError(f"{where}: {place}: {problem}, expected an id of the {node_type} table.")
         return self._without(pairs, unknown, f"unknown {node_type}")
 
-    def _without(self, pairs: pl.DataFrame, wrong: pl.Series, reason: str) -> pl.DataFrame:
-        count = int(wrong.sum())
+    def _without(self, pairs: pl.DataFrame, dropped: pl.Series, reason: str) -> pl.DataFrame:
+        count = int(dropped.sum())
         if not count:
             return pairs
-        examples = pairs.filter(wrong).head(EXAMPLES)
-        shown = (f"{s} -> {t}" for s, t in zip(examples["source"], examples["target"], strict=True))
-        self.tally.drop(reason, count, shown)
-        return pairs.filter(~wrong)
+        examples = pairs.filter(dropped).head(EXAMPLES)
+        arrows = (f"{s} -> {t}" for s, t in zip(examples["source"], examples["target"], strict=True))
+        self.tally.drop(reason, count, arrows)
+        return pairs.filter(~dropped)
 
     def _check_any(self, where: str) -> None:
         if self.tally.kept or not self.tally.read:
@@ -118,7 +121,7 @@ class Endpoints:
         reason, finding = max(self.tally.dropped.items(), key=lambda item: item[1].count)
         example = f"{reason}, for example {finding.examples[0]}"
         remedy = "check the order of 'columns' and that both tables use the same ids"
-        raise InputError(f"{where}: relation {self.name!r} keeps none of its rows ({example}); {remedy}.")
+        raise InputError(f"{where}: all rows of relation {self.name!r} are dropped ({example}); {remedy}.")
 
 
 def _no_edges() -> Edges:

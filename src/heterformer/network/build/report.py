@@ -1,4 +1,4 @@
-"""The build report: what was kept, what was dropped and why, with examples."""
+"""The build report: rows read, kept and dropped, with reasons and examples."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ EXAMPLES = 5
 
 @dataclass
 class Finding:
-    """Something met several times in a table: how often, and up to five examples."""
+    """Rows of one kind in a table: how many, and up to five examples."""
 
     count: int = 0
     examples: list[str] = field(default_factory=list)
@@ -26,7 +26,7 @@ class Finding:
 
 @dataclass
 class Tally:
-    """The rows of one node table or relation: read, kept, dropped by reason, and oddities that were kept."""
+    """The rows of a node table or relation: read, kept, dropped by reason, and kept but noted."""
 
     read: int = 0
     kept: int = 0
@@ -37,9 +37,9 @@ class Tally:
         if count:
             self.dropped.setdefault(reason, Finding()).add(count, examples)
 
-    def note(self, what: str, count: int, examples: Iterable[str]) -> None:
+    def note(self, reason: str, count: int, examples: Iterable[str]) -> None:
         if count:
-            self.noted.setdefault(what, Finding()).add(count, examples)
+            self.noted.setdefault(reason, Finding()).add(count, examples)
 
 
 @dataclass
@@ -61,8 +61,8 @@ class BuildReport:
 
 
 def _tally(values: dict[str, Any]) -> Tally:
-    found = {
+    findings = {
         part: {reason: Finding(**finding) for reason, finding in values[part].items()}
         for part in ("dropped", "noted")
     }
-    return Tally(read=values["read"], kept=values["kept"], **found)
+    return Tally(read=values["read"], kept=values["kept"], **findings)

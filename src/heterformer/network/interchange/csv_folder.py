@@ -11,19 +11,19 @@ from typing import Any
 import yaml
 
 from heterformer.errors import InputError
-from heterformer.network.build.node_tables import ATTRIBUTE
-from heterformer.network.interchange.rows import edge_ids, free_name, node_rows
+from heterformer.network.columns import NODE_COLUMNS, node_column, own_name
+from heterformer.network.interchange.rows import edge_ids, node_rows, unused_name
 from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
 
 NEEDS_QUOTES = re.compile('[",\r\n]')
-SEPARATORS = (";", "|", " / ", "\x1f")  # of several labels in one field; the first that no label has in it
+SEPARATORS = (";", "|", " / ", "\x1f")  # between the labels of a field: the first that occurs in no label
 
 
 def write_tables(network: Network, folder: Path) -> None:
     """``network.yaml``, ``nodes/TYPE.csv`` with every stored column and ``relations/NAME.csv``.
 
-    Each type gets a table, also those that were built without: so rows keep their order.
+    Each type gets a table, even if it was built without one, so that rows keep their order.
     """
     schema = network.schema
     for part in ("nodes", "relations"):
@@ -53,32 +53,31 @@ def write_tables(network: Network, folder: Path) -> None:
 
 
 class _NodeTable:
-    """One node type as a table: attributes keep their names, the other columns give way."""
+    """One node type as a table. Kept columns have their own names; others are renamed if names collide."""
 
     def __init__(self, network: Network, node_type: NodeType) -> None:
         self.network, self.node_type = network, node_type
-        attributes = set(network.attributes(node_type))
+        kept = set(network.attributes(node_type))
         self.columns = {  # stored column -> heading
-            c: c.removeprefix(ATTRIBUTE) if c.startswith(ATTRIBUTE) else free_name(c, attributes)
+            c: own_name(c) if node_column(c).prefix else unused_name(c, kept)
             for c in network.columns(node_type)
         }
-        several = network.label_kinds.get(node_type) == "multi"
-        self.separator = self._separator() if several else None
+        multi_label = network.label_kinds.get(node_type) == "multi"
+        self.separator = self._separator() if multi_label else None
 
     def spec(self) -> dict[str, Any]:
-        single = ("id", "label", "name", "time", "split")
-        spec: dict[str, Any] = {key: self.columns[key] for key in single if key in self.columns}
-        if "text" in self.columns:
-            spec["text"] = [self.columns["text"]]
-        if attributes := self.network.attributes(self.node_type):
-            spec["keep"] = list(attributes)
+        spec: dict[str, Any] = {}
+        for column in NODE_COLUMNS:
+            headings = [heading for c, heading in self.columns.items() if node_column(c) is column]
+            if headings:
+                spec[column.key] = headings if column.several else headings[0]
         return spec | ({"separator": self.separator} if self.separator else {})
 
     def rows(self) -> Iterator[list[Any]]:
+        separator = self.separator or ""
         for row in node_rows(self.network, self.node_type):
-            if "label" in row:
-                row["label"] = (self.separator or "").join(row["label"])
-            yield [row[column] for column in self.columns]
+            values = (row[column] for column in self.columns)
+            yield [separator.join(value) if isinstance(value, list) else value for value in values]
 
     def _separator(self) -> str:
         possible = list(SEPARATORS)
@@ -86,8 +85,8 @@ class _NodeTable:
             for label in row["label"]:
                 possible = [s for s in possible if s not in label and label == label.strip()]
                 if not possible:
-                    found = f"the {self.node_type} label {label!r} cannot stand in one CSV field with others"
-                    raise InputError(f"{self.network.path}: {found}; take --to hetero-data.")
+                    problem = f"the {self.node_type} label {label!r} cannot be one of several in a CSV field"
+                    raise InputError(f"{self.network.path}: {problem}; export to hetero-data instead.")
         return possible[0]
 
 

@@ -1,4 +1,4 @@
-"""A network for other tools: what a user calls. One module per kind of file does the writing."""
+"""Write a network for other tools. One module per format does the writing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Format = Literal["csv", "graphml", "networkx", "hetero-data"]
 
 
 def export_network(network: Network, out: Path | str, to: Format) -> None:
-    """Write ``network`` as a new file (graphml, networkx) or folder (csv, hetero-data) ``out``."""
+    """Write ``network`` to ``out``: a new file (graphml, networkx) or a new folder (csv, hetero-data)."""
     out = Path(out)
     check_new(out)
     match to:

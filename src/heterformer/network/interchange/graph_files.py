@@ -11,24 +11,24 @@ from collections.abc import Iterator
 from typing import Any, TextIO
 from xml.sax.saxutils import escape, quoteattr
 
-from heterformer.network.build.node_tables import ATTRIBUTE
-from heterformer.network.interchange.rows import edge_ids, free_name, node_rows
+from heterformer.network.columns import DISPLAYED, KEYS, NODE_COLUMNS, node_column, own_name
+from heterformer.network.interchange.rows import edge_ids, node_rows, unused_name
 from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
 
-NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # XML cannot hold these at all
+NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # not allowed in XML
 GRAPHML = """<?xml version="1.0" encoding="UTF-8"?>
 <graphml xmlns="http://graphml.graphdrawing.org/xmlns">
 """
 
 
 def write_node_link(network: Network, file: TextIO) -> None:
-    """What ``networkx.node_link_graph`` makes a MultiDiGraph of; its edge keys are the relations.
+    """A MultiDiGraph for ``networkx.node_link_graph``; its edge keys are the relations.
 
-    A node has ``type``, its own ``id`` as ``node``, and what is stored: text, name, labels, time, attributes.
+    A node has ``type``, its own ``id`` as ``node``, and every stored column.
     """
-    about = {"name": network.name, "predict": network.schema.predict, "fingerprint": network.fingerprint}
-    file.write(f'{{"directed": true, "multigraph": true, "graph": {_json(about)},\n"nodes": [')
+    graph = {"name": network.name, "predict": network.schema.predict, "fingerprint": network.fingerprint}
+    file.write(f'{{"directed": true, "multigraph": true, "graph": {_json(graph)},\n"nodes": [')
     nodes = ((t, row) for t in network.schema.node_types for row in node_rows(network, t))
     _write_items(file, (_node(node_type, row) for node_type, row in nodes))
     file.write('],\n"edges": [')
@@ -37,26 +37,27 @@ def write_node_link(network: Network, file: TextIO) -> None:
 
 
 def write_graphml(network: Network, file: TextIO) -> None:
-    """Nodes with ``type``, ``node`` (the id), ``label`` (what Gephi shows), text, ``class`` and the rest."""
-    keys: dict[str, str] = {}  # attribute -> GraphML key
-    headings = ["type", "node", "label", "text", "class", "time", "split"]
+    """Nodes with ``type``, ``label`` (what Gephi shows), ``node`` (the id), ``class`` and so on."""
+    attributes = dict.fromkeys(("type", "label"), "string")  # name -> GraphML type
+    for column in NODE_COLUMNS:
+        if column.graphml:
+            attributes[column.graphml] = "double" if column.dtype.is_float() else "string"
     for node_type in network.schema.node_types:
-        headings += [h for h in _attribute_names(network, node_type).values() if h not in headings]
+        attributes |= dict.fromkeys(_kept_columns(network, node_type).values(), "string")
+    keys = {name: f"n{number}" for number, name in enumerate(attributes)}
     file.write(GRAPHML)
-    for number, heading in enumerate(headings):
-        keys[heading] = f"n{number}"
-        kind = "double" if heading == "time" else "string"
-        named = f"attr.name={quoteattr(_xml(heading))} attr.type={quoteattr(kind)}"
-        file.write(f'<key id="n{number}" for="node" {named}/>\n')
+    for name, kind in attributes.items():
+        declared = f"attr.name={quoteattr(_xml(name))} attr.type={quoteattr(kind)}"
+        file.write(f'<key id="{keys[name]}" for="node" {declared}/>\n')
     file.write('<key id="e" for="edge" attr.name="relation" attr.type="string"/>\n')
     file.write('<graph edgedefault="directed">\n')
     for node_type in network.schema.node_types:
-        names = _attribute_names(network, node_type)
+        kept = _kept_columns(network, node_type)
         for row in node_rows(network, node_type):
-            values = _shown(node_type, row) | {names[c]: row[c] for c in names}
+            values = _graphml_values(node_type, row) | {kept[c]: row[c] for c in kept}
             data = "".join(
-                f'<data key="{keys[heading]}">{_escaped(str(value))}</data>'
-                for heading, value in values.items()
+                f'<data key="{keys[name]}">{_escaped(str(value))}</data>'
+                for name, value in values.items()
                 if value is not None
             )
             file.write(f"<node id={_quoted(_key(node_type, row))}>{data}</node>\n")
@@ -67,27 +68,31 @@ def write_graphml(network: Network, file: TextIO) -> None:
 
 
 def _node(node_type: NodeType, row: dict[str, Any]) -> dict[str, Any]:
-    """A node's values for JSON; attributes give way to names that are taken."""
-    taken = {"id", "type", "node", "text", "name", "label", "time", "split"}
+    """A node's values for JSON; a kept column is renamed if its name is taken."""
+    taken = {"type", "node", *KEYS} - {"keep"}
     node = {"id": _key(node_type, row), "type": node_type, "node": row["id"]}
     for column, value in row.items():
-        if column.startswith(ATTRIBUTE):
-            node[free_name(column.removeprefix(ATTRIBUTE), taken)] = value
+        if node_column(column).prefix:
+            node[unused_name(own_name(column), taken)] = value
         elif column != "id":
             node[column] = value
     return {key: value for key, value in node.items() if value is not None}
 
 
-def _shown(node_type: NodeType, row: dict[str, Any]) -> dict[str, Any]:
-    label = row.get("name") or row.get("text") or row["id"]
-    classes = "; ".join(row["label"]) if "label" in row else None
-    given = {key: row.get(key) for key in ("text", "time", "split")}
-    return {"type": node_type, "node": row["id"], "label": label, "class": classes, **given}
+def _graphml_values(node_type: NodeType, row: dict[str, Any]) -> dict[str, Any]:
+    values = {"type": node_type, "label": next(filter(None, (row.get(key) for key in DISPLAYED)))}
+    for column in NODE_COLUMNS:
+        if column.graphml:
+            value = row.get(column.key)
+            values[column.graphml] = "; ".join(value) if isinstance(value, list) else value
+    return values
 
 
-def _attribute_names(network: Network, node_type: NodeType) -> dict[str, str]:
-    taken = {"type", "node", "label", "text", "class", "time", "split", "id"}
-    return {ATTRIBUTE + name: free_name(name, taken) for name in network.attributes(node_type)}
+def _kept_columns(network: Network, node_type: NodeType) -> dict[str, str]:
+    """The GraphML attribute of each kept column."""
+    taken = {"type", "label", "id", *(c.graphml for c in NODE_COLUMNS if c.graphml)}
+    kept = (c for c in network.columns(node_type) if node_column(c).prefix)
+    return {c: unused_name(own_name(c), taken) for c in kept}
 
 
 def _key(node_type: NodeType, row: dict[str, Any]) -> str:

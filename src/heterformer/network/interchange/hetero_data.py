@@ -13,6 +13,7 @@ import polars as pl
 
 from heterformer.errors import InputError
 from heterformer.network.build.frames import build_from_frames
+from heterformer.network.columns import node_column
 from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
 from heterformer.untrusted import REVERSED
@@ -24,48 +25,42 @@ def from_hetero_data(
     *,
     ids: Mapping[NodeType, Sequence[Any]] | None = None,
     labels: Mapping[NodeType, Sequence[Any]] | None = None,
-    more: Mapping[str, Mapping[NodeType, Sequence[Any]]] | None = None,
+    columns: Mapping[str, Mapping[NodeType, Sequence[Any]]] | None = None,
     out: Path | str | None = None,
     **spec: Any,
 ) -> Network:
-    """Build a network from ``HeteroData``; ``texts`` gives the texts of each text-rich type, in row order.
+    """See ``Network.from_hetero_data``.
 
-    Ids default to the row numbers. The reverse of a relation, by its name (``rev_``) or, under the same name,
-    by its edges, is left out: both directions are traversed anyway. ``more`` may give ``name``, ``time`` and
-    ``split``; ``spec`` may hold predict, neighbors, max_tokens and name.
+    The reverse of a relation, by its name (``rev_``) or, under the same name, by its edges, is left out: both
+    directions are traversed anyway.
     """
-    ids, labels, more = ids or {}, labels or {}, more or {}
-    for given in (texts, ids, labels, *more.values()):
-        for node_type, values in given.items():
-            _check_length(data, node_type, values)
+    ids = ids or {}
+    by_key = {"text": texts, "label": labels or {}, **(columns or {})}
+    for values_by_type in (*by_key.values(), ids):
+        for node_type, sequence in values_by_type.items():
+            _check_length(data, node_type, sequence)
     nodes: dict[str, Any] = {}
     frames: dict[str, pl.DataFrame] = {}
     names: dict[NodeType, list[str]] = {}
     for node_type in data.node_types:
-        given_ids = ids[node_type] if node_type in ids else range(_count(data, node_type, texts))
-        names[node_type] = [str(i.item() if hasattr(i, "item") else i) for i in given_ids]
-        columns: dict[str, Any] = {"id": names[node_type]}
-        nodes[node_type] = {"id": "id"}
-        for key, given in (("text", texts), ("label", labels), *more.items()):
-            if node_type in given:
-                columns[key] = list(given[node_type])
-                nodes[node_type][key] = key
-        frames[node_type] = pl.DataFrame(columns)
+        node_ids = ids[node_type] if node_type in ids else range(_count(data, node_type, texts))
+        names[node_type] = [str(i.item() if hasattr(i, "item") else i) for i in node_ids]
+        values = {key: list(by_key[key][node_type]) for key in by_key if node_type in by_key[key]}
+        frames[node_type] = pl.DataFrame({"id": names[node_type], **values})
+        nodes[node_type] = {key: key for key in ("id", *values)}
     relations, edges = _relations(data, names)
     return build_from_frames({**spec, "nodes": nodes, "relations": relations}, frames, edges, out)
 
 
 def to_hetero_data(network: Network) -> Any:
-    """Node counts, ids, texts, labels and one ``edge_index`` per relation, as declared (not reversed)."""
-    torch, hetero_data = libraries()
+    """See ``Network.to_hetero_data``."""
+    torch, hetero_data = import_libraries()
     data = hetero_data()
     for node_type in network.schema.node_types:
         data[node_type].num_nodes = network.schema.counts[node_type]
-        data[node_type].id = network.ids(node_type)
-        if node_type in network.schema.text_rich:
-            data[node_type].text = network.texts(node_type)
-        if node_type in network.label_kinds:
-            data[node_type].label = network.labels(node_type).to_list()
+        for column in network.columns(node_type):
+            if not node_column(column).prefix:
+                data[node_type][column] = network.column(node_type, column).to_pylist()
     for relation in network.schema.relations:
         edges = np.stack(network.edges(relation.name)).astype(np.int64)
         data[relation.source, relation.name, relation.target].edge_index = torch.from_numpy(edges)
@@ -78,14 +73,16 @@ def _relations(
     kept: list[Any] = []
     for edge_type in data.edge_types:
         source, name, target = edge_type
-        named = name.startswith(REVERSED) and (target, name.removeprefix(REVERSED), source) in data.edge_types
+        reverse_name = name.startswith(REVERSED) and name.removeprefix(REVERSED)
+        if reverse_name and (target, reverse_name, source) in data.edge_types:
+            continue
         twin = (target, name, source)
-        if not named and not (twin in kept and twin != edge_type and _transposed(data, twin, edge_type)):
+        if not (twin in kept and twin != edge_type and _transposed(data, twin, edge_type)):
             kept.append(edge_type)
-    often = Counter(relation for _, relation, _ in kept)
+    name_counts = Counter(relation for _, relation, _ in kept)
     relations, frames = {}, {}
     for source, relation, target in kept:
-        name = relation if often[relation] == 1 else f"{source}-{relation}-{target}"
+        name = relation if name_counts[relation] == 1 else f"{source}-{relation}-{target}"
         index = _edge_index(data, source, relation, target, names)
         relations[name] = {"from": source, "to": target, "columns": ["source", "target"]}
         frames[name] = pl.DataFrame(
@@ -98,7 +95,7 @@ def _relations(
 
 
 def _transposed(data: Any, one: Any, other: Any) -> bool:
-    """Whether one relation is the other, read backwards: many data sets name both directions alike."""
+    """Whether one relation is the reverse of the other: many data sets give both directions one name."""
     pairs = [data[edge_type].get("edge_index") for edge_type in (one, other)]
     if any(index is None or index.ndim != 2 or len(index) != 2 for index in pairs):
         return False
@@ -107,16 +104,16 @@ def _transposed(data: Any, one: Any, other: Any) -> bool:
 
 
 def _count(data: Any, node_type: NodeType, texts: Mapping[NodeType, Sequence[str]]) -> int:
-    """How many nodes of a type there are; if the HeteroData does not say, as many as texts."""
-    count = _said_count(data, node_type)
+    """The number of nodes of a type; the number of its texts if ``num_nodes`` is not set."""
+    count = _num_nodes(data, node_type)
     if count is None and node_type not in texts:
-        raise InputError(f"the HeteroData does not say how many {node_type!r} nodes it has: set num_nodes.")
+        raise InputError(f"the HeteroData has no number of {node_type!r} nodes; set num_nodes.")
     return len(texts[node_type]) if count is None else count
 
 
-def _said_count(data: Any, node_type: NodeType) -> int | None:
+def _num_nodes(data: Any, node_type: NodeType) -> int | None:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that PyTorch Geometric does not know it
+        warnings.simplefilter("ignore")  # PyTorch Geometric warns if it cannot infer the number
         count = data[node_type].num_nodes
     return None if count is None else int(count)
 
@@ -125,16 +122,16 @@ def _edge_index(data: Any, source: str, relation: str, target: str, names: Mappi
     place = f"the HeteroData's edge type {(source, relation, target)}"
     for end in (source, target):
         if end not in names:
-            raise InputError(f"{place} names the node type {end!r}, which has no nodes.")
+            raise InputError(f"{place}: unknown node type {end!r}.")
     if "edge_index" not in data[source, relation, target]:
-        raise InputError(f"{place} has no 'edge_index'.")
+        raise InputError(f"{place}: no 'edge_index'.")
     index = data[source, relation, target].edge_index.cpu().numpy()
     if index.ndim != 2 or len(index) != 2:
-        raise InputError(f"{place} has an 'edge_index' of the shape {index.shape}, expected (2, edges).")
+        raise InputError(f"{place}: 'edge_index' has the shape {index.shape}, expected (2, edges).")
     for row, end in zip(index, (source, target), strict=True):
         if len(row) and not (row.min() >= 0 and row.max() < len(names[end])):
             wrong = row.max() if row.max() >= len(names[end]) else row.min()
-            raise InputError(f"{place} names {end} node {wrong}, expected 0 to {len(names[end]) - 1}.")
+            raise InputError(f"{place}: found {end} node {wrong}, expected 0 to {len(names[end]) - 1}.")
     return index
 
 
@@ -142,18 +139,17 @@ def _check_length(data: Any, node_type: NodeType, values: Sequence[Any]) -> None
     if node_type not in data.node_types:
         known = ", ".join(map(repr, data.node_types))
         raise InputError(f"the HeteroData has no node type {node_type!r}, its types are {known}.")
-    count = _said_count(data, node_type)
+    count = _num_nodes(data, node_type)
     if count is not None and len(values) != count:
-        found = f"{len(values)} values are given for the node type {node_type!r}"
-        raise InputError(f"{found}, expected one for each of its {count} nodes.")
+        problem = f"found {len(values)} values for the node type {node_type!r}"
+        raise InputError(f"{problem}, expected one for each of its {count} nodes.")
 
 
-def libraries() -> tuple[Any, Any]:
-    """PyTorch and ``HeteroData``, which take seconds to import."""
+def import_libraries() -> tuple[Any, Any]:
+    """PyTorch and ``HeteroData``, imported on first use: that takes seconds."""
     try:
         import torch
         from torch_geometric.data import HeteroData
     except ImportError:
-        needed = "HeteroData needs PyTorch Geometric"
-        raise InputError(f"{needed}: pip install 'heterformer[pyg]'.") from None
+        raise InputError("HeteroData needs PyTorch Geometric: pip install 'heterformer[pyg]'.") from None
     return torch, HeteroData

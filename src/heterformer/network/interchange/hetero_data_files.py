@@ -8,22 +8,16 @@ from typing import Any
 
 from heterformer.errors import InputError
 from heterformer.files import new_folder, reading
-from heterformer.network.interchange.hetero_data import from_hetero_data, libraries, to_hetero_data
-from heterformer.network.schema import NodeType
+from heterformer.network.columns import NODE_COLUMNS
+from heterformer.network.interchange.hetero_data import from_hetero_data, import_libraries, to_hetero_data
 from heterformer.network.store import Network
 
 FORMAT = 1
 VALUES, TENSORS = "hetero_data.json", "hetero_data.safetensors"
-STORED = ("name", "time", "split")  # what a network may have beside ids, texts and labels
 
 
 def save_network(network: Network, folder: Path | str) -> None:
     """A network as ``HeteroData`` in a new folder, with all that ``open_network`` needs."""
-    data = to_hetero_data(network)
-    for node_type in network.schema.node_types:
-        for column in STORED:
-            if column in network.columns(node_type):
-                data[node_type][column] = network.column(node_type, column).to_pylist()
     schema = network.schema
     spec = {
         "name": network.name,
@@ -32,24 +26,24 @@ def save_network(network: Network, folder: Path | str) -> None:
         "max_tokens": schema.max_tokens,
         "test_batch_size": schema.test_batch_size,
     }
-    save_hetero_data(data, folder, spec)
+    save_hetero_data(to_hetero_data(network), folder, spec)
 
 
 def save_hetero_data(data: Any, folder: Path | str, spec: dict[str, Any] | None = None) -> None:
-    """Write any ``HeteroData`` into a new folder: tensors as safetensors, all else as JSON.
+    """Write any ``HeteroData`` into a new folder: tensors as safetensors, other values as JSON.
 
     ``spec`` (predict, neighbors, max_tokens, name) is what ``open_network`` builds with.
     """
-    torch, _ = libraries()
+    torch, _ = import_libraries()
     from safetensors.torch import save_file
 
     tensors: dict[str, Any] = {}
     stores = []
     for store in data.stores:
         values, names = {}, {}
-        key = store._key  # a node type, an edge type's three names, or None for what belongs to the whole
+        key = store._key  # a node type, the three names of an edge type, or None for the whole graph
         for name, value in store.items():
-            place = f"the HeteroData's {key or 'own'} attribute {name!r}"
+            place = f"the HeteroData's {key or 'graph'} attribute {name!r}"
             if isinstance(value, torch.Tensor):
                 if value.layout != torch.strided:
                     raise InputError(f"{place} is a sparse tensor, expected a dense one or 'edge_index'.")
@@ -63,16 +57,16 @@ def save_hetero_data(data: Any, folder: Path | str, spec: dict[str, Any] | None 
                     kind = type(value).__name__
                     raise InputError(f"{place} is a {kind}, expected a tensor or a JSON value.") from None
         stores.append({"key": key, "values": values, "tensors": names})
-    written = {"format": FORMAT, "network": spec or {}, "stores": stores}
+    contents = {"format": FORMAT, "network": spec or {}, "stores": stores}
     with new_folder(Path(folder)) as partial:
         save_file(tensors, partial / TENSORS)
-        text = json.dumps(written, ensure_ascii=False)
+        text = json.dumps(contents, ensure_ascii=False)
         (partial / VALUES).write_text(text, encoding="utf-8")
 
 
 def load_hetero_data(folder: Path | str) -> Any:
     """The ``HeteroData`` that ``save_hetero_data`` or 'heterformer export --to hetero-data' wrote."""
-    return _loaded(Path(folder))[0]
+    return _load(Path(folder))[0]
 
 
 def open_network(folder: Path | str, out: Path | str | None = None, **spec: Any) -> Network:
@@ -81,18 +75,17 @@ def open_network(folder: Path | str, out: Path | str | None = None, **spec: Any)
     ``spec`` overrides what was saved with it: predict, neighbors, max_tokens, name.
     """
     folder = Path(folder)
-    data, saved = _loaded(folder)
-
-    def given(name: str) -> dict[NodeType, Any]:
-        return {t: data[t][name] for t in data.node_types if name in data[t]}
-
-    if not given("text"):
-        reason = "none of its node types has 'text', a list of strings"
-        raise InputError(f"{folder}: {reason}; take Network.from_hetero_data and give the texts.")
-    more = {name: values for name in STORED if (values := given(name))}
-    return from_hetero_data(
-        data, given("text"), ids=given("id"), labels=given("label"), more=more, out=out, **{**saved, **spec}
-    )
+    data, saved = _load(folder)
+    columns = {
+        column.key: {t: data[t][column.key] for t in data.node_types if column.key in data[t]}
+        for column in NODE_COLUMNS
+        if not column.prefix
+    }
+    ids, texts = columns.pop("id"), columns.pop("text")
+    if not texts:
+        problem = "no node type has 'text', a list of strings"
+        raise InputError(f"{folder}: {problem}; build with Network.from_hetero_data, which takes texts.")
+    return from_hetero_data(data, texts, ids=ids, columns=columns, out=out, **{**saved, **spec})
 
 
 def is_hetero_data(folder: Path) -> bool:
@@ -100,8 +93,8 @@ def is_hetero_data(folder: Path) -> bool:
     return (folder / VALUES).is_file()
 
 
-def _loaded(folder: Path) -> tuple[Any, dict[str, Any]]:
-    _, hetero_data = libraries()
+def _load(folder: Path) -> tuple[Any, dict[str, Any]]:
+    _, hetero_data = import_libraries()
     from safetensors.torch import load_file
 
     if not is_hetero_data(folder):
@@ -118,9 +111,9 @@ def _loaded(folder: Path) -> tuple[Any, dict[str, Any]]:
         tensors = load_file(folder / TENSORS)
         for store in stores:
             key = store["key"]
-            into = data if key is None else data[tuple(key) if isinstance(key, list) else key]
+            target = data if key is None else data[tuple(key) if isinstance(key, list) else key]
             for name, value in store["values"].items():
-                into[name] = value
+                target[name] = value
             for name, tensor in store["tensors"].items():
-                into[name] = tensors[tensor]
+                target[name] = tensors[tensor]
     return data, spec

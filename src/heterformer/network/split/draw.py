@@ -21,7 +21,16 @@ Parts = dict[Part, NDArray[np.int64]]  # the query rows of each part
 
 
 def make_split(network: Network, options: SplitOptions | None = None) -> Split:
-    """Divide the query nodes 7:1:2 (or as asked) and draw one positive pair for each, as the paper does."""
+    """Divide the query nodes (7:1:2 by default) and draw one positive pair for each, as the paper does.
+
+    Args:
+        network: The network whose predicted relation gives the pairs.
+        options: Shares, seed, held-out nodes; with ``file`` the pairs are read, not drawn.
+
+    Example::
+
+        split = make_split(network, SplitOptions(hold_out=0.1, seed=1))
+    """
     options = options or SplitOptions()
     if options.file is not None:
         return Split.open(options.file, network)
@@ -31,43 +40,45 @@ def make_split(network: Network, options: SplitOptions | None = None) -> Split:
     queries = np.unique(sources)
     hidden: dict[NodeType, NDArray[np.int64]] = {}
     if options.by == "random":
-        parts, hidden[relation.source] = _divided(queries, options, rng)
+        parts, hidden[relation.source] = _divide_at_random(queries, options, rng)
         if options.hold_out_with is not None:
-            hidden[options.hold_out_with] = _next_to(network, hidden[relation.source], options.hold_out_with)
+            hidden[options.hold_out_with] = _neighbors(
+                network, hidden[relation.source], options.hold_out_with
+            )
     elif options.by == "time":
-        parts, begin = _by_time(queries, network.times(relation.source), options)
-        timed = [t for t in network.schema.node_types if network.has_times(t)]
-        hidden = {t: np.flatnonzero(network.times(t) >= begin) for t in timed}
+        parts, hidden_from = _divide_by_time(queries, network.times(relation.source), options)
+        timed_types = [t for t in network.schema.node_types if network.has_times(t)]
+        hidden = {t: np.flatnonzero(network.times(t) >= hidden_from) for t in timed_types}
     else:
-        parts = _by_column(queries, network.splits(relation.source))
+        parts = _divide_by_column(queries, network.splits(relation.source))
     hidden = {t: rows for t, rows in hidden.items() if len(rows)}
-    pairs = _drawn(network, sources, targets.astype(np.int64), parts, hidden, rng)
+    pairs = _draw_pairs(network, sources, targets.astype(np.int64), parts, hidden, rng)
     for part in PARTS:
         if not len(pairs[part]):
-            found = f"relation {relation.name!r} has {len(queries)} query nodes"
+            size = f"relation {relation.name!r} has {len(queries)} query nodes"
             remedy = "check the 'split' column" if options.by == "column" else "choose other shares"
-            raise InputError(f"{network.path}: the {part} part is empty ({found}); {remedy}.")
-    asked = named_relations(network, options.also) if options.also else ()
-    others = {relation.name: draw_other_pairs(network, relation, options.seed) for relation in asked}
+            raise InputError(f"{network.path}: the {part} part is empty ({size}); {remedy}.")
+    also = named_relations(network, options.also) if options.also else ()
+    others = {relation.name: draw_other_pairs(network, relation, options.seed) for relation in also}
     return Split(**pairs, hidden=hidden, others=others)
 
 
-def _next_to(network: Network, rows: NDArray[np.int64], node_type: NodeType) -> NDArray[np.int64]:
-    """The nodes of a type that are neighbours of the query nodes ``rows``."""
+def _neighbors(network: Network, rows: NDArray[np.int64], node_type: NodeType) -> NDArray[np.int64]:
+    """The textless neighbours of the query nodes ``rows``."""
     source, schema = network.schema.predicted.source, network.schema
-    known = tuple(t for t in schema.neighbor_types_of(source) if t in schema.textless)
-    if node_type not in known:
-        expected = ", ".join(map(repr, known)) or "none here"
+    textless = tuple(t for t in schema.neighbor_types_of(source) if t in schema.textless)
+    if node_type not in textless:
+        expected = ", ".join(map(repr, textless)) or "none here"
         raise InputError(f"--hold-out-with names {node_type!r}, expected a type without text: {expected}.")
     adjacency = network.adjacency(source, node_type)
-    found = adjacency.neighbor[ranges(adjacency.indptr[rows], adjacency.indptr[rows + 1])]
-    return np.unique(found).astype(np.int64)
+    neighbors = adjacency.neighbor[ranges(adjacency.indptr[rows], adjacency.indptr[rows + 1])]
+    return np.unique(neighbors).astype(np.int64)
 
 
-def _divided(
+def _divide_at_random(
     queries: NDArray[np.int64], options: SplitOptions, rng: np.random.Generator
 ) -> tuple[Parts, NDArray[np.int64]]:
-    """At random; hidden nodes are the first of the test part."""
+    """Random parts; hidden nodes are taken from the test part."""
     shuffled = rng.permutation(queries)
     count = len(shuffled)
     hidden = shuffled[: round(options.hold_out * count)]
@@ -77,12 +88,12 @@ def _divided(
     return {"train": train_rows, "validation": validation_rows, "test": test_rows}, np.sort(hidden)
 
 
-def _by_time(
+def _divide_by_time(
     queries: NDArray[np.int64], times: NDArray[np.float64], options: SplitOptions
 ) -> tuple[Parts, float]:
-    """The earliest train, the latest test; and the time from which on training must not see a node.
+    """Earlier queries train, later ones test; and the time from which on training must not see a node.
 
-    A year is never cut in two. Queries without a time count as the earliest.
+    Queries of the same time are in the same part. Queries without a time count as the earliest.
     """
     known = np.where(np.isnan(times), -np.inf, times)
     ordered = np.sort(known[queries])
@@ -98,13 +109,13 @@ def _by_time(
     return parts, float(train_until)
 
 
-def _by_column(queries: NDArray[np.int64], splits: pl.Series) -> Parts:
-    """As the user's column says; a query without a value is in no part."""
+def _divide_by_column(queries: NDArray[np.int64], splits: pl.Series) -> Parts:
+    """Parts of the user's column; a query without a value is in no part."""
     values = splits.gather(queries).to_numpy()
     return {part: queries[values == part] for part in PARTS}
 
 
-def _drawn(
+def _draw_pairs(
     network: Network,
     sources: NDArray[np.int64],
     targets: NDArray[np.int64],
@@ -112,7 +123,7 @@ def _drawn(
     hidden: Mapping[NodeType, NDArray[np.int64]],
     rng: np.random.Generator,
 ) -> dict[Part, Pairs]:
-    """One pair per query. Two nodes that are a pair of one part are, either way round, a pair of no other."""
+    """One pair per query. Two nodes that are a pair of one part are a pair of no other, in either order."""
     relation, counts = network.schema.predicted, network.schema.counts
     homogeneous = relation.source == relation.target
     unseen = {end: np.zeros(counts[end], dtype=bool) for end in (relation.source, relation.target)}
@@ -120,16 +131,16 @@ def _drawn(
         rows[hidden.get(end, np.empty(0, dtype=np.int64))] = True
     taken = np.empty(0, dtype=np.int64)
     drawn: dict[Part, Pairs] = {}
-    for part in ("test", "validation", "train"):  # the part that must not be known first
-        asked = np.zeros(counts[relation.source], dtype=bool)
-        asked[parts[part]] = True
-        free = asked[sources]
+    for part in ("test", "validation", "train"):  # held-out pairs have precedence
+        in_part = np.zeros(counts[relation.source], dtype=bool)
+        in_part[parts[part]] = True
+        allowed = in_part[sources]
         if part == "train":
-            free &= ~unseen[relation.source][sources] & ~unseen[relation.target][targets]
-        source, target = sources[free], targets[free]
+            allowed &= ~unseen[relation.source][sources] & ~unseen[relation.target][targets]
+        source, target = sources[allowed], targets[allowed]
         key = unordered_key(source, target, counts[relation.target], homogeneous)
-        fresh = ~np.isin(key, taken)
-        pairs = one_per_query(source[fresh], target[fresh], rng)
+        available = ~np.isin(key, taken)
+        pairs = one_per_query(source[available], target[available], rng)
         taken = np.concatenate(
             [taken, unordered_key(pairs[:, 0], pairs[:, 1], counts[relation.target], homogeneous)]
         )

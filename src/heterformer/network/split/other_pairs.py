@@ -1,4 +1,4 @@
-"""Pairs of relations other than the predicted one, to be ranked beside it: whose paper, in which venue."""
+"""Test pairs of relations other than the predicted one: whose paper, in which venue."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from heterformer.network.schema import Relation
 from heterformer.network.split.pairs import Pairs, one_per_query
 from heterformer.network.store import Network
 
-SHARE = 0.2  # of a relation's source nodes that are asked for one of their targets, as in the test part
+SHARE = 0.2  # of a relation's source nodes that get a pair, as in the test part
 
 
 def other_relations(network: Network) -> tuple[Relation, ...]:
@@ -18,36 +18,37 @@ def other_relations(network: Network) -> tuple[Relation, ...]:
 
 
 def named_relations(network: Network, names: str) -> tuple[Relation, ...]:
-    """Those of a list with commas; each must be a relation other than the predicted one."""
+    """The relations of a comma-separated list; each must be another than the predicted one."""
     known = {r.name: r for r in other_relations(network)}
-    for name in (asked := [name.strip() for name in names.split(",")]):
+    listed = [name.strip() for name in names.split(",")]
+    for name in listed:
         if name not in known:
             expected = ", ".join(map(repr, known)) or "none here"
             raise InputError(f"--also names {name!r}, expected a relation besides the predicted: {expected}.")
-    return tuple(known[name] for name in dict.fromkeys(asked))
+    return tuple(known[name] for name in dict.fromkeys(listed))
 
 
 def draw_other_pairs(network: Network, relation: Relation, seed: int) -> Pairs:
-    """One pair each of a fifth of the source nodes. Every target keeps an edge of the relation.
+    """One pair each for a fifth of the source nodes. Every target keeps an edge of the relation.
 
-    An author whose only paper is asked for would be unknown, and so could not be found by any model.
+    No model can rank an author whose only paper is held out.
     """
     sources, targets = network.edges(relation.name)
     number = network.schema.relations.index(relation)
-    rng = np.random.default_rng([seed, 1 + number])  # apart from the predicted relation's draws
+    rng = np.random.default_rng([seed, 1 + number])  # independent of the predicted relation's draws
     degree = np.bincount(targets, minlength=network.schema.counts[relation.target])
-    kept = degree[targets] > 1
-    pairs = one_per_query(sources[kept], targets[kept].astype(np.int64), rng)
+    has_other_edges = degree[targets] > 1
+    pairs = one_per_query(sources[has_other_edges], targets[has_other_edges].astype(np.int64), rng)
     if relation.source == relation.target:
-        pairs = _not_both_ways(pairs)
+        pairs = _one_direction(pairs)
     pairs = rng.permutation(pairs)[: max(1, round(SHARE * len(pairs)))]
     drawn = np.bincount(pairs[:, 1], minlength=len(degree))
     return pairs[drawn[pairs[:, 1]] < degree[pairs[:, 1]]]
 
 
-def _not_both_ways(pairs: Pairs) -> Pairs:
-    """Of two nodes that point at each other, one pair only."""
-    low, high = pairs.min(1), pairs.max(1)
-    _, first = np.unique(np.stack([low, high], 1), axis=0, return_index=True)
-    kept: Pairs = pairs[np.sort(first)]
-    return kept
+def _one_direction(pairs: Pairs) -> Pairs:
+    """Only one of two pairs (a, b) and (b, a)."""
+    unordered = np.stack([pairs.min(1), pairs.max(1)], 1)
+    _, positions = np.unique(unordered, axis=0, return_index=True)
+    distinct: Pairs = pairs[np.sort(positions)]
+    return distinct

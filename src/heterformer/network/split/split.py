@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from heterformer.errors import InputError
 from heterformer.files import replace_file
-from heterformer.network.build.node_tables import SPLITS
+from heterformer.network.columns import PARTS_BY_WORD
 from heterformer.network.schema import NodeType, Relation
 from heterformer.network.split.other_pairs import named_relations
 from heterformer.network.split.pairs import Pairs, unordered_key
@@ -51,8 +51,8 @@ class Split:
             )
         for node_type, rows in self.hidden.items():
             ids = pl.Series(network.ids(node_type), dtype=pl.String).gather(rows)
-            kind = [node_type] * len(rows)
-            frames.append(pl.DataFrame({"part": ["hidden"] * len(rows), "query": ids, "key": kind}))
+            types = [node_type] * len(rows)
+            frames.append(pl.DataFrame({"part": ["hidden"] * len(rows), "query": ids, "key": types}))
         try:
             with replace_file(Path(path)) as partial:
                 pl.concat(frames, how="diagonal_relaxed").write_parquet(partial)
@@ -61,7 +61,7 @@ class Split:
 
     @classmethod
     def open(cls, path: Path | str, network: Network) -> Split:
-        """Read what ``save`` wrote (or a table of the same form that the user made)."""
+        """Read a split that ``save`` wrote, or a table of the same form."""
         try:
             table = pl.read_parquet(path, glob=False)
             frame = table.select(pl.col("part", "query", "key").cast(pl.String))
@@ -72,11 +72,11 @@ class Split:
         if "relation" in table.columns:
             others = _other_pairs(frame.with_columns(table["relation"].cast(pl.String)), network, path)
             frame = frame.filter(table["relation"].is_null())
-        named = {**SPLITS, "hidden": "hidden"}
-        if unknown := sorted(set(frame["part"].unique().fill_null("").to_list()) - set(named)):
-            found = f"column 'part' holds {unknown[0]!r}"
-            raise InputError(f"{path}: {found}, expected 'train', 'validation', 'test' or 'hidden'.")
-        frame = frame.with_columns(pl.col("part").replace_strict(named))
+        words = {**PARTS_BY_WORD, "hidden": "hidden"}
+        if unknown := sorted(set(frame["part"].unique().fill_null("").to_list()) - set(words)):
+            expected = "expected 'train', 'validation', 'test' or 'hidden'"
+            raise InputError(f"{path}: column 'part': found {unknown[0]!r}, {expected}.")
+        frame = frame.with_columns(pl.col("part").replace_strict(words))
         predicted = network.schema.predicted
         parts: dict[Part, Pairs] = {}
         for part in PARTS:
@@ -97,8 +97,8 @@ def _as_frame(network: Network, relation: Relation, part: Part, pairs: Pairs) ->
 
 
 def _other_pairs(frame: pl.DataFrame, network: Network, path: Path | str) -> dict[str, Pairs]:
-    """The pairs of relations besides the predicted one, which must be edges of theirs."""
-    found = {}
+    """The pairs of relations other than the predicted one; each must be an edge."""
+    pairs: dict[str, Pairs] = {}
     for (name,), rows in frame.drop_nulls("relation").group_by("relation", maintain_order=True):
         relation = named_relations(network, str(name))[0]
         query = network.rows(relation.source, rows["query"].to_list())
@@ -107,14 +107,14 @@ def _other_pairs(frame: pl.DataFrame, network: Network, path: Path | str) -> dic
         joined = network.adjacency(relation.source, relation.target).joined(query, key, [number])
         if not joined.all():
             wrong = rows.row(int((~joined).argmax()), named=True)
-            rule = f"expected an edge of {relation.name!r}"
-            raise InputError(f"{path}: the pair {wrong['query']!r}, {wrong['key']!r}: {rule}.")
-        found[relation.name] = np.stack([query, key], axis=1)
-    return found
+            expected = f"expected an edge of {relation.name!r}"
+            raise InputError(f"{path}: found the pair {wrong['query']!r}, {wrong['key']!r}, {expected}.")
+        pairs[relation.name] = np.stack([query, key], axis=1)
+    return pairs
 
 
 def _check_pairs(network: Network, parts: Mapping[Part, Pairs], path: Path | str) -> None:
-    """Pairs from a table are edges, and no two nodes are a pair of two parts, either way round."""
+    """Pairs of a table must be edges, and no two nodes a pair of two parts, in either order."""
     relation, counts = network.schema.predicted, network.schema.counts
     homogeneous = relation.source == relation.target
     adjacency = network.adjacency(relation.source, relation.target)
@@ -129,5 +129,5 @@ def _check_pairs(network: Network, parts: Mapping[Part, Pairs], path: Path | str
         if wrong.any():
             query, key = pairs[int(wrong.argmax())]
             ids = (network.ids(relation.source, [query])[0], network.ids(relation.target, [key])[0])
-            rule = f"expected an edge of {relation.name!r} that is a pair of one part only"
-            raise InputError(f"{path}: the {part} pair {ids[0]!r}, {ids[1]!r}: {rule}.")
+            expected = f"expected an edge of {relation.name!r} that is in one part only"
+            raise InputError(f"{path}: found the {part} pair {ids[0]!r}, {ids[1]!r}, {expected}.")

@@ -1,4 +1,4 @@
-"""What a column is wanted for, and how its values become ids, texts and times."""
+"""Columns to read: how their values become ids, texts, labels and times, and what is an error."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from math import isfinite
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import polars as pl
 
@@ -23,14 +23,12 @@ DTYPES: dict[Kind, pl.DataType] = {
     "time": pl.Float64(),
     "value": pl.String(),
 }
-
-
 DATES = ("%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S", "%d-%b-%Y", "%Y-%m", "%Y/%m/%d")
 
 
 @dataclass(frozen=True)
 class Column:
-    """A wanted column. A dotted path reaches into records: ``authors.id`` is the ids of a list of authors."""
+    """A column to read. A dotted path reaches into records: ``authors.id`` is the id of each author."""
 
     path: str
     kind: Kind
@@ -39,18 +37,30 @@ class Column:
 
 @dataclass(frozen=True)
 class Chunk:
-    """Consecutive rows: one series per wanted column, in their order."""
+    """Consecutive rows: one series per column, in the order of the columns."""
 
     columns: tuple[pl.Series, ...]
-    first: int  # the number of the first row within the table, from 0
+    first_row: int  # its number within the table, from 0
     done: float  # the share of the table read so far
 
     def __len__(self) -> int:
         return len(self.columns[0])
 
 
+class Place(NamedTuple):
+    """Where values come from, for error messages."""
+
+    table: str
+    column: str
+    first_row: int  # of the values, from 0
+
+    def error(self, row: int, problem: str) -> InputError:
+        """``row`` counts within the values; users count the rows of the table from 1."""
+        return InputError(f"{self.table}: row {self.first_row + row + 1}, column {self.column!r}: {problem}.")
+
+
 class Table(Protocol):
-    """Anything that can be read in chunks of chosen columns."""
+    """Anything that can be read in chunks of some of its columns."""
 
     @property
     def where(self) -> str:
@@ -61,34 +71,35 @@ class Table(Protocol):
         """Bytes (or an estimate), for progress bars."""
 
     def chunks(self, columns: Sequence[Column]) -> Iterator[Chunk]:
-        """Every row, some at a time; an absent column or a value of the wrong kind is an error."""
+        """All rows, in chunks; a missing column or a value of the wrong kind is an error."""
 
 
-def missing_column(where: str, path: str, found: Sequence[str]) -> InputError:
-    """The complaint about a column that a table lacks."""
-    return InputError(f"{where}: no column {path!r}, the columns are {', '.join(map(repr, found))}.")
+def missing_column(where: str, path: str, columns: Sequence[str]) -> InputError:
+    """The error for a column that a table lacks."""
+    return InputError(f"{where}: no column {path!r}, the columns are {', '.join(map(repr, columns))}.")
 
 
-def converted(values: pl.Series, column: Column, where: str, first: int) -> pl.Series:
-    """A typed series (from CSV, Parquet or a frame) as the kind of values that ``column`` asks for."""
+def converted(values: pl.Series, column: Column, where: str, first_row: int) -> pl.Series:
+    """A typed series (from CSV, Parquet or a frame) as values of the column's kind."""
+    place = Place(where, column.path, first_row)
     match column.kind:
         case "id":
-            return _as_ids(values, column, where, first)
+            return _as_ids(values, place)
         case "ids":
-            return _as_id_lists(values, column, where, first)
+            return _as_id_lists(values, column, place)
         case "text":
             if values.dtype == pl.Null:
                 return values.cast(pl.String)
             if values.dtype not in (pl.String, pl.Categorical, pl.Enum):
-                raise _wrong_kind(values, column, where, first, "text")
+                raise _wrong_kind(values, place, "text")
             return values.cast(pl.String)
         case "time":
-            return _as_times(values, column, where, first)
+            return _as_times(values, place)
         case "labels":
-            return _as_labels(values, column, where, first)
+            return _as_labels(values, column, place)
         case "value":
             if values.dtype == pl.Binary:
-                raise _wrong_kind(values, column, where, first, "text, numbers or dates")
+                raise _wrong_kind(values, place, "text, numbers or dates")
             if values.dtype.is_nested():
                 return pl.Series([shown(v) for v in values.to_list()], dtype=pl.String)
             return values.cast(pl.String)
@@ -128,19 +139,21 @@ def root_of(path: str, names: Sequence[str], where: str) -> str:
     return root
 
 
-def selected(frame: pl.DataFrame, columns: Sequence[Column], where: str, first: int) -> tuple[pl.Series, ...]:
-    """The wanted columns of a typed frame, each reached, checked and converted."""
-    return tuple(converted(_reached(frame, c, where, first), c, where, first) for c in columns)
+def selected(
+    frame: pl.DataFrame, columns: Sequence[Column], where: str, first_row: int
+) -> tuple[pl.Series, ...]:
+    """The columns of a typed frame, each looked up, checked and converted."""
+    return tuple(converted(_looked_up(frame, c, where, first_row), c, where, first_row) for c in columns)
 
 
-def _reached(frame: pl.DataFrame, column: Column, where: str, first: int) -> pl.Series:
+def _looked_up(frame: pl.DataFrame, column: Column, where: str, first_row: int) -> pl.Series:
     """Follow a dotted path into structs and lists of structs."""
     root = root_of(column.path, frame.columns, where)
     values = frame[root]
     for step in column.path[len(root) :].split(".")[1:]:
         element = values.dtype.inner if isinstance(values.dtype, pl.List) else values.dtype
         if not isinstance(element, pl.Struct):
-            raise _wrong_kind(values, column, where, first, f"records with a field {step!r}")
+            raise _wrong_kind(values, Place(where, column.path, first_row), f"records with a field {step!r}")
         if step not in (names := [f.name for f in element.fields]):
             raise missing_column(f"{where}: inside {column.path!r}", step, names)
         if isinstance(values.dtype, pl.List):
@@ -150,27 +163,27 @@ def _reached(frame: pl.DataFrame, column: Column, where: str, first: int) -> pl.
     return values
 
 
-def _as_ids(values: pl.Series, column: Column, where: str, first: int) -> pl.Series:
+def _as_ids(values: pl.Series, place: Place) -> pl.Series:
     if not _holds_ids(values.dtype):
-        raise _wrong_kind(values, column, where, first, "ids: text or whole numbers")
+        raise _wrong_kind(values, place, "ids: text or whole numbers")
     return values.cast(pl.String)
 
 
-def _as_id_lists(values: pl.Series, column: Column, where: str, first: int) -> pl.Series:
+def _as_id_lists(values: pl.Series, column: Column, place: Place) -> pl.Series:
     if isinstance(values.dtype, (pl.List, pl.Array)):
         inner = values.dtype.inner
         values = values.cast(pl.List(inner))
         if not _holds_ids(inner):
-            raise _wrong_kind(values, column, where, first, "lists of ids: text or whole numbers")
+            raise _wrong_kind(values, place, "lists of ids: text or whole numbers")
         return values.cast(pl.List(pl.String))
-    values = _as_ids(values, column, where, first)
+    values = _as_ids(values, place)
     if column.separator is not None:
         return values.str.split(column.separator).list.eval(pl.element().str.strip_chars())
     return pl.select(pl.concat_list(values)).to_series()
 
 
-def _as_labels(values: pl.Series, column: Column, where: str, first: int) -> pl.Series:
-    """Class names; numbers and truth values are names, too, if they are whole."""
+def _as_labels(values: pl.Series, column: Column, place: Place) -> pl.Series:
+    """Class names; whole numbers and booleans are names, too."""
     dtype = values.dtype
     inner = dtype.inner if isinstance(dtype, (pl.List, pl.Array)) else dtype
     if inner == pl.Boolean or (inner.is_float() and _is_whole(values)):
@@ -178,8 +191,8 @@ def _as_labels(values: pl.Series, column: Column, where: str, first: int) -> pl.
         values = values.cast(pl.List(whole) if inner != dtype else whole, strict=False)
     elif not _holds_ids(inner):
         expected = "class names: text, whole numbers or true and false"
-        raise _wrong_kind(values, column, where, first, expected)
-    return _as_id_lists(values, column, where, first)
+        raise _wrong_kind(values, place, expected)
+    return _as_id_lists(values, column, place)
 
 
 def _is_whole(values: pl.Series) -> bool:
@@ -192,27 +205,24 @@ def _holds_ids(dtype: Any) -> bool:
     return dtype in (pl.String, pl.Categorical, pl.Enum, pl.Null) or dtype.is_integer()
 
 
-def _as_times(values: pl.Series, column: Column, where: str, first: int) -> pl.Series:
+def _as_times(values: pl.Series, place: Place) -> pl.Series:
     if values.dtype.is_numeric() or values.dtype == pl.Null:
         return values.cast(pl.Float64)
     if values.dtype in (pl.Date, pl.Datetime):
         return (values.dt.year() + (values.dt.ordinal_day() - 1) / 366).cast(pl.Float64)
     if values.dtype != pl.String:
-        raise _wrong_kind(values, column, where, first, "a number or a date")
+        raise _wrong_kind(values, place, "a number or a date")
     values = values.set(values.str.strip_chars().str.to_lowercase().is_in(["", "nan"]), None)
     times = values.map_elements(time_value, return_dtype=pl.Float64)
     if (wrong := times.is_null() & values.is_not_null()).any():
         row = int(wrong.arg_max() or 0)
-        found = f"found {values[row]!r}, expected a number or a date such as 2023-08-06"
-        raise InputError(f"{where}: row {first + row + 1}, column {column.path!r}: {found}.")
+        raise place.error(row, f"found {values[row]!r}, expected a number or a date such as 2023-08-06")
     return times
 
 
-def _wrong_kind(values: pl.Series, column: Column, where: str, first: int, expected: str) -> InputError:
+def _wrong_kind(values: pl.Series, place: Place, expected: str) -> InputError:
     present = values.list.len() > 0 if isinstance(values.dtype, pl.List) else values.is_not_null()
     row = int(present.arg_max() or 0)
     value = values.slice(row, 1).to_list()
     found = f"found {value[0]!r} (type {values.dtype})" if value else f"type {values.dtype}"
-    return InputError(
-        f"{where}: row {first + row + 1}, column {column.path!r}: {found}, expected {expected}."
-    )
+    return place.error(row, f"{found}, expected {expected}")

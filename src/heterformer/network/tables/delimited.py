@@ -18,13 +18,15 @@ import pyarrow.csv
 from heterformer.errors import InputError
 from heterformer.network.tables.column import Chunk, Column, converted, missing_column
 
-BLOCK = 16 << 20  # bytes parsed at a time
-
 
 class DelimitedTable:
-    """A CSV or TSV file with a header line. Every value is text; an empty field is a missing value."""
+    """A CSV or TSV file with a header line. Every value is text; an empty field is a missing value.
 
-    def __init__(self, path: Path, delimiter: str) -> None:
+    ``block_size`` bytes are parsed at a time.
+    """
+
+    def __init__(self, path: Path, delimiter: str, block_size: int = 16 << 20) -> None:
+        self.block_size = block_size
         self.path = path
         self.where = str(path)
         self.delimiter = delimiter
@@ -39,10 +41,10 @@ class DelimitedTable:
     def _chunks(self, columns: Sequence[Column]) -> Iterator[Chunk]:
         with self.path.open("rb") as raw, _decompressed(raw, self.path) as stream:
             names = self._header(columns)
-            counted = _QuoteCounter(stream)
+            quote_counter = _QuoteCounter(stream)
             reader = pyarrow.csv.open_csv(
-                counted,
-                read_options=pyarrow.csv.ReadOptions(block_size=BLOCK),
+                quote_counter,
+                read_options=pyarrow.csv.ReadOptions(block_size=self.block_size),
                 parse_options=pyarrow.csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
                 convert_options=pyarrow.csv.ConvertOptions(
                     column_types=dict.fromkeys(names, pa.large_string()),
@@ -51,26 +53,26 @@ class DelimitedTable:
                     strings_can_be_null=True,
                 ),
             )
-            first = 0
+            first_row = 0
             for batch in reader:
                 frame = cast(pl.DataFrame, pl.from_arrow(batch))
-                series = tuple(converted(frame[c.path], c, self.where, first) for c in columns)
-                yield Chunk(series, first, raw.tell() / max(self.size, 1))
-                first += len(frame)
-        if counted.quotes:  # the fast parser takes whole rows for a value where quotes do not match
+                series = tuple(converted(frame[c.path], c, self.where, first_row) for c in columns)
+                yield Chunk(series, first_row, raw.tell() / max(self.size, 1))
+                first_row += len(frame)
+        if quote_counter.quotes:  # the fast parser reads whole rows as one value where quotes do not match
             self._check_quotes()
 
     def _check_quotes(self) -> None:
         with self.path.open("rb") as raw, _decompressed(raw, self.path) as stream:
             csv.field_size_limit(sys.maxsize)
             reader = csv.reader(_decoded_lines(stream, self.where), delimiter=self.delimiter, strict=True)
-            begun = 1
+            row_start = 1
             try:
                 for _ in reader:
-                    begun = reader.line_num + 1
+                    row_start = reader.line_num + 1
             except csv.Error as error:
-                found = f"a quote in the row that begins there is not closed or not doubled ({error})"
-                raise InputError(f"{self.where}: line {begun}: {found}.") from None
+                problem = f"unclosed or undoubled quote in the row that starts here ({error})"
+                raise InputError(f"{self.where}: line {row_start}: {problem}.") from None
 
     def _header(self, columns: Sequence[Column]) -> list[str]:
         with self.path.open("rb") as raw, _decompressed(raw, self.path) as stream:
@@ -83,30 +85,28 @@ class DelimitedTable:
             raise InputError(f"{self.where}: the file is empty, expected a header line with column names.")
         for column in columns:
             if names.count(column.path) > 1:
-                raise InputError(f"{self.where}: line 1: column {column.path!r} is there more than once.")
+                raise InputError(f"{self.where}: line 1: duplicate column {column.path!r}.")
             if column.path not in names:
                 raise missing_column(self.where, column.path, names)
         return names
 
     def _diagnosed(self, error: Exception) -> InputError:
-        """Read once more, slowly, to say which line is wrong: the fast parser does not."""
+        """Read again, slowly, to find the line at fault, which the fast parser does not name."""
         try:
             with self.path.open("rb") as raw, _decompressed(raw, self.path) as stream:
-                csv.field_size_limit(sys.maxsize)  # a long text is no mistake
+                csv.field_size_limit(sys.maxsize)  # a long text is not an error
                 lines = _decoded_lines(stream, self.where)
                 reader = csv.reader(lines, delimiter=self.delimiter)
                 names = next(reader)
                 for row in reader:
                     if row and len(row) != len(names):
-                        found = f"found {len(row)} fields, expected {len(names)} ({', '.join(names)})"
-                        return InputError(f"{self.where}: line {reader.line_num}: {found}.")
+                        problem = f"found {len(row)} fields, expected {len(names)} ({', '.join(names)})"
+                        return InputError(f"{self.where}: line {reader.line_num}: {problem}.")
         except InputError as undecodable:
             return undecodable
         except (OSError, EOFError, zlib.error) as broken:
             if self.path.suffix.lower() == ".gz":
-                return InputError(
-                    f"{self.where}: the gzip file is broken ({broken}); fetch or write it again."
-                )
+                return InputError(f"{self.where}: damaged gzip file ({broken}); download it again.")
             return InputError(f"{self.where}: cannot be read ({broken}).")
         except csv.Error as broken:
             return InputError(f"{self.where}: line {reader.line_num}: {broken}.")
@@ -138,7 +138,5 @@ def _decoded_lines(stream: BinaryIO, where: str) -> Iterator[str]:
         try:
             yield line.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
-            found = f"byte {error.start + 1} of the line is {line[error.start]:#04x}"
-            raise InputError(
-                f"{where}: line {number}: {found}, which is not UTF-8; convert the file."
-            ) from None
+            problem = f"byte {error.start + 1} ({line[error.start]:#04x}) is not UTF-8"
+            raise InputError(f"{where}: line {number}: {problem}; convert the file.") from None

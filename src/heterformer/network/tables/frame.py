@@ -1,4 +1,4 @@
-"""Frames that are in memory already."""
+"""Frames in memory as tables."""
 
 from __future__ import annotations
 
@@ -16,13 +16,12 @@ class FrameTable:
     """A polars or pandas frame, an Arrow table or a dict of columns."""
 
     def __init__(self, frame: Any, where: str) -> None:
-        kind = type(frame).__name__
         if not (isinstance(frame, (dict, pl.LazyFrame)) or hasattr(frame, "__arrow_c_stream__")):
             expected = "expected a polars or pandas frame or an Arrow table"
-            raise InputError(f"{where}: found {kind}, {expected}.")
+            raise InputError(f"{where}: found {type(frame).__name__}, {expected}.")
         self.where = where
         self.frame = frame
-        self.size = 1  # read in one go
+        self.size = 1  # read as one chunk
 
     def chunks(self, columns: Sequence[Column]) -> Iterator[Chunk]:
         frame = _as_polars(self.frame, columns, self.where)
@@ -42,15 +41,15 @@ def _as_polars(frame: Any, columns: Sequence[Column], where: str) -> pl.DataFram
         raise
     except (pl.exceptions.PolarsError, pa.ArrowException, TypeError, ValueError) as error:
         reason = str(error).splitlines()[0]
-        raise InputError(f"{where}: a column holds values of several kinds ({reason}).") from None
+        raise InputError(f"{where}: a column mixes types ({reason}); convert it to one type.") from None
 
 
 def _from_pandas(frame: Any, columns: Sequence[Column], where: str) -> pl.DataFrame:
-    """Only the wanted columns: an odd one that nobody asks for is no reason to fail."""
+    """Only the columns to read: one of mixed types that is not read is not an error."""
     names = [str(name) for name in frame.columns]
     roots = list(dict.fromkeys(root_of(c.path, names, where) for c in columns))
     for root in roots:
         if names.count(root) > 1:
-            raise InputError(f"{where}: column {root!r} is there more than once.")
+            raise InputError(f"{where}: duplicate column {root!r}.")
     frame = frame.iloc[:, [names.index(root) for root in roots]]
     return pl.from_pandas(frame.rename(columns=str))

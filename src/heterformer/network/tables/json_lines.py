@@ -1,4 +1,4 @@
-"""JSON lines: one record per line, with nested lists and records as they come."""
+"""JSON lines: one record per line, which may hold nested lists and records."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ import polars as pl
 from heterformer.errors import InputError
 from heterformer.network.tables.column import DTYPES, Chunk, Column, missing_column, shown, time_value
 
-ROWS = 50_000  # records held at a time
-
 
 class JsonLinesTable:
-    """A ``.jsonl`` file. A key that a record lacks is a missing value; one that all lack is an error."""
+    """A ``.jsonl`` file. A key that a record lacks is a missing value; one that all lack is an error.
 
-    def __init__(self, path: Path) -> None:
+    ``chunk_rows`` records are in memory at a time.
+    """
+
+    def __init__(self, path: Path, chunk_rows: int = 50_000) -> None:
+        self.chunk_rows = chunk_rows
         self.path = path
         self.where = str(path)
         self.size = path.stat().st_size
@@ -28,20 +30,20 @@ class JsonLinesTable:
     def chunks(self, columns: Sequence[Column]) -> Iterator[Chunk]:
         readers = [_Reader(c, self.where) for c in columns]
         values: list[list[Any]] = [[] for _ in columns]
-        first, keys = 0, dict[str, None]()
+        first_row, keys = 0, dict[str, None]()
         with self._opened() as raw:
             for number, record in self._records(raw):
                 keys.update(dict.fromkeys(record))
-                for reader, into in zip(readers, values, strict=True):
-                    into.append(reader.value(record, number))
-                if len(values[0]) == ROWS:
-                    yield _chunk(values, columns, first, raw.tell() / max(self.size, 1))
-                    first += ROWS
+                for reader, column_values in zip(readers, values, strict=True):
+                    column_values.append(reader.value(record, number))
+                if len(values[0]) == self.chunk_rows:
+                    yield _chunk(values, columns, first_row, raw.tell() / max(self.size, 1))
+                    first_row += self.chunk_rows
                     values = [[] for _ in columns]
         for reader in readers:
-            if keys and not reader.met:
+            if keys and not reader.key_seen:
                 raise missing_column(self.where, reader.column.path, list(keys))
-        yield _chunk(values, columns, first, 1.0)
+        yield _chunk(values, columns, first_row, 1.0)
 
     def _opened(self) -> Any:
         try:
@@ -56,7 +58,7 @@ class JsonLinesTable:
                 if not line.isspace():
                     yield number, self._record(line, f"{self.where}: line {number}")
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise InputError(f"{self.where}: the gzip file is broken ({error}); fetch it again.") from None
+            raise InputError(f"{self.where}: damaged gzip file ({error}); download it again.") from None
         except OSError as error:
             raise InputError(f"{self.where}: cannot be read ({error.strerror or error}).") from None
 
@@ -68,97 +70,95 @@ class JsonLinesTable:
         except UnicodeDecodeError as error:
             raise InputError(f"{place}: byte {error.start + 1} is not UTF-8.") from None
         except json.JSONDecodeError as error:
-            found = f"not valid JSON at character {error.pos + 1} ({error.msg})"
-            raise InputError(f"{place}: {found}.") from None
-        except (ValueError, RecursionError) as error:  # surrogates; digits or brackets beyond all bounds
+            raise InputError(f"{place}: not valid JSON at character {error.pos + 1} ({error.msg}).") from None
+        except (ValueError, RecursionError) as error:  # surrogates; too many digits or brackets
             raise InputError(f"{place}: not valid JSON ({error}).") from None
         if not isinstance(record, dict):
-            found = f"found {type(record).__name__}"
-            raise InputError(f"{place}: {found}, expected one JSON object per line.")
+            raise InputError(f"{place}: found {type(record).__name__}, expected one JSON object per line.")
         return record
 
 
 class _Reader:
-    """Takes one wanted value out of a record and checks its kind."""
+    """Takes the value of one column out of a record and checks its kind."""
 
     def __init__(self, column: Column, where: str) -> None:
         self.column = column
         self.where = where
-        self.met = False
+        self.key_seen = False
         self.steps = column.path.split(".")
 
     def value(self, record: dict[str, Any], line: int) -> Any:
-        found = record.get(self.column.path)
+        value = record.get(self.column.path)
         if self.column.path in record:
-            self.met = True
+            self.key_seen = True
         elif len(self.steps) > 1:
-            self.met |= self.steps[0] in record and not record[self.steps[0]]  # nothing to look into
-            found = self._reached(record, self.steps)
-        if found is None:
+            self.key_seen |= self.steps[0] in record and not record[self.steps[0]]  # null or empty
+            value = self._looked_up(record, self.steps)
+        if value is None:
             return None
         match self.column.kind:
             case "id":
-                return self._id(found, line)
+                return self._id(value, line)
             case "ids":
-                return self._ids(found, line)
+                return self._ids(value, line)
             case "labels":
-                found = [_label(v) for v in found] if isinstance(found, list) else _label(found)
-                return self._ids(found, line)
+                value = [_label(v) for v in value] if isinstance(value, list) else _label(value)
+                return self._ids(value, line)
             case "text":
-                if not isinstance(found, str):
-                    raise self._error(line, found, "text")
-                return found
+                if not isinstance(value, str):
+                    raise self._error(line, value, "text")
+                return value
             case "time":
-                return self._time(found, line)
+                return self._time(value, line)
             case _:
-                return shown(found)
+                return shown(value)
 
-    def _reached(self, value: Any, steps: Sequence[str]) -> Any:
+    def _looked_up(self, value: Any, steps: Sequence[str]) -> Any:
         if not steps:
-            self.met = True
+            self.key_seen = True
             return value
         if isinstance(value, list):
-            return [self._reached(v, steps) for v in value]
+            return [self._looked_up(v, steps) for v in value]
         return (
-            self._reached(value[steps[0]], steps[1:])
+            self._looked_up(value[steps[0]], steps[1:])
             if isinstance(value, dict) and steps[0] in value
             else None
         )
 
-    def _id(self, found: Any, line: int) -> str | None:
-        if found is None or isinstance(found, str):
-            return found
-        if isinstance(found, int) and not isinstance(found, bool):
-            return str(found)
-        raise self._error(line, found, "an id: text or a whole number")
+    def _id(self, value: Any, line: int) -> str | None:
+        if value is None or isinstance(value, str):
+            return value
+        if isinstance(value, int) and not isinstance(value, bool):
+            return str(value)
+        raise self._error(line, value, "an id: text or a whole number")
 
-    def _ids(self, found: Any, line: int) -> list[str | None]:
-        if isinstance(found, str) and self.column.separator is not None:
-            return [part.strip() for part in found.split(self.column.separator)]
-        return [self._id(v, line) for v in found] if isinstance(found, list) else [self._id(found, line)]
+    def _ids(self, value: Any, line: int) -> list[str | None]:
+        if isinstance(value, str) and self.column.separator is not None:
+            return [part.strip() for part in value.split(self.column.separator)]
+        return [self._id(v, line) for v in value] if isinstance(value, list) else [self._id(value, line)]
 
-    def _time(self, found: Any, line: int) -> float | None:
-        if isinstance(found, str) and not found.strip():
+    def _time(self, value: Any, line: int) -> float | None:
+        if isinstance(value, str) and not value.strip():
             return None
-        time = None if isinstance(found, bool) else time_value(str(found))
+        time = None if isinstance(value, bool) else time_value(str(value))
         if time is None:
-            raise self._error(line, found, "a number or a date such as 2023-08-06")
+            raise self._error(line, value, "a number or a date such as 2023-08-06")
         return time
 
-    def _error(self, line: int, found: Any, expected: str) -> InputError:
-        text = json.dumps(found, ensure_ascii=False)
-        shown = text if len(text) <= 60 else text[:57] + "..."
+    def _error(self, line: int, value: Any, expected: str) -> InputError:
+        text = json.dumps(value, ensure_ascii=False)
+        excerpt = text if len(text) <= 60 else text[:57] + "..."
         place = f"{self.where}: line {line}, column {self.column.path!r}"
-        return InputError(f"{place}: found {shown}, expected {expected}.")
+        return InputError(f"{place}: found {excerpt}, expected {expected}.")
 
 
 def _label(value: Any) -> Any:
-    """Truth values and whole numbers are names of classes."""
+    """Booleans and whole numbers are class names, too."""
     if isinstance(value, bool):
         return str(value).lower()
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _chunk(values: list[list[Any]], columns: Sequence[Column], first: int, done: float) -> Chunk:
+def _chunk(values: list[list[Any]], columns: Sequence[Column], first_row: int, done: float) -> Chunk:
     series = (pl.Series(c.path, v, dtype=DTYPES[c.kind]) for c, v in zip(columns, values, strict=True))
-    return Chunk(tuple(series), first, done)
+    return Chunk(tuple(series), first_row, done)

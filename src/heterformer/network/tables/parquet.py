@@ -18,13 +18,12 @@ import pyarrow.parquet
 from heterformer.errors import InputError
 from heterformer.network.tables.column import Chunk, Column, root_of, selected
 
-ROWS = 1 << 18  # rows held at a time
-
 
 class ParquetTable:
-    """A Parquet file; nested columns are reached by a dotted path."""
+    """A Parquet file; a dotted path names a nested column. ``chunk_rows`` rows are in memory at a time."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, chunk_rows: int = 1 << 18) -> None:
+        self.chunk_rows = chunk_rows
         self.path = path
         self.where = str(path)
         self.size = path.stat().st_size
@@ -34,7 +33,7 @@ class ParquetTable:
             with self._opened() as file:
                 yield from self._chunks(file, columns)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise InputError(f"{self.where}: the gzip file is broken ({error}); fetch it again.") from None
+            raise InputError(f"{self.where}: damaged gzip file ({error}); download it again.") from None
         except (pa.ArrowInvalid, OSError) as error:
             reason = " ".join(str(error).split())
             raise InputError(f"{self.where}: not a readable Parquet file ({reason}).") from None
@@ -42,11 +41,12 @@ class ParquetTable:
     def _chunks(self, file: Any, columns: Sequence[Column]) -> Iterator[Chunk]:
         names = file.schema_arrow.names
         roots = list(dict.fromkeys(root_of(c.path, names, self.where) for c in columns))
-        first, total = 0, max(file.metadata.num_rows, 1)
-        for batch in file.iter_batches(ROWS, columns=roots):
+        first_row, total = 0, max(file.metadata.num_rows, 1)
+        for batch in file.iter_batches(self.chunk_rows, columns=roots):
             frame = cast(pl.DataFrame, pl.from_arrow(batch))
-            yield Chunk(selected(frame, columns, self.where, first), first, (first + len(frame)) / total)
-            first += len(frame)
+            done = (first_row + len(frame)) / total
+            yield Chunk(selected(frame, columns, self.where, first_row), first_row, done)
+            first_row += len(frame)
 
     @contextmanager
     def _opened(self) -> Iterator[Any]:
@@ -54,7 +54,7 @@ class ParquetTable:
             with pyarrow.parquet.ParquetFile(self.path) as file:
                 yield file
             return
-        # Parquet is read from its end, which a gzip stream cannot do: unpack it first.
+        # Parquet is read from its end, which a gzip stream does not allow: unpack it before.
         with tempfile.TemporaryFile() as plain, gzip.open(self.path) as packed:
             shutil.copyfileobj(packed, plain)
             plain.seek(0)
