@@ -17,6 +17,7 @@ ROOMS = (
     "errors",
     "untrusted",
     "temporary",
+    "options",
     "typed_flags",
     "progress",
     "files",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 
 class InputError(Exception):
@@ -27,8 +27,9 @@ class OptionError(InputError):
 
     Args:
         options: The options that have the field, or their class; None for an argument of a function.
-        field: The name of the field.
+        fields: The name of the field, or the names of several.
         problem: The rest of the sentence. A field of the same options that it names is written ``{field}``.
+        place: What comes before the field, such as a path.
 
     Its message names fields, as Python callers know them. The command line, which alone spells flags, asks
     for the same sentence by ``worded``.
@@ -38,9 +39,12 @@ class OptionError(InputError):
         raise OptionError(self, "top", f"is {self.top}, expected at least 1.")
     """
 
-    def __init__(self, options: object, field: str, problem: str) -> None:
+    def __init__(
+        self, options: object, fields: str | Sequence[str], problem: str, *, place: str = ""
+    ) -> None:
         self.owner = options if options is None or isinstance(options, type) else type(options)
-        self.field = field
+        self.fields = (fields,) if isinstance(fields, str) else tuple(fields)
+        self.place = place
         self.problem = problem
         super().__init__(self.worded(str))
 
@@ -51,7 +55,8 @@ class OptionError(InputError):
         def spelled(match: re.Match[str]) -> str:
             return spell(match[1]) if self.owner is None or match[1] in known else match[0]
 
-        return f"{spell(self.field)} " + re.sub(r"{(\w+)}", spelled, self.problem)
+        named = ", ".join(map(spell, self.fields))
+        return f"{self.place}{named} " + re.sub(r"{(\w+)}", spelled, self.problem)
 
 
 class ReportedElsewhereError(InputError):

@@ -23,6 +23,7 @@ from heterformer.evaluation.options import EvaluateOptions
 from heterformer.explanation.options import ExplainOptions
 from heterformer.files import check_new
 from heterformer.maps.options import MapOptions
+from heterformer.models.options import HeterformerOptions, ModelName
 from heterformer.network.build import build_network
 from heterformer.network.build.report_table import build_report
 from heterformer.network.describe import describe as describe_network
@@ -164,7 +165,9 @@ def split(network: NetworkFolder, out: OutFile, options: Annotated[SplitOptions,
 def train(
     network: NetworkFolder,
     run: RunFolder,
+    *,
     options: Annotated[TrainingOptions, arg(name="")],
+    model: ModelName = HeterformerOptions.name,
     config: Path | None = None,
     preset: Literal["paper"] | None = None,
 ) -> None:
@@ -174,6 +177,7 @@ def train(
         network: A folder that 'heterformer build' wrote.
         run: The run folder: configuration, checkpoints, metrics and, at the end, the model.
         options: What decides the result, and the budget.
+        model: Heterformer or one of the paper's baselines; '--model NAME --help' lists the options of each.
         config: A YAML file of options (or another run's config.yaml); flags override it.
         preset: 'paper' is the paper's hyper-parameter table; flags and --config override it.
     """
@@ -327,6 +331,7 @@ def explain(run: RunFolder, node: NodeId, options: Annotated[ExplainOptions, arg
 def compare(
     network: NetworkFolder,
     out: OutFolder,
+    *,
     options: Annotated[TrainingOptions, arg(name="")],
     models: tuple[Choice, ...] = ("models",),
     seeds: tuple[int, ...] = (0,),
@@ -427,9 +432,11 @@ def map_nodes(
 
 def plan(
     network: NetworkFolder,
+    *,
     training: Annotated[TrainingOptions, arg(name="")],
     options: Annotated[PlanOptions, arg(name="")],
     embed: EmbedOptions,
+    model: ModelName = HeterformerOptions.name,
     config: Path | None = None,
     preset: Literal["paper"] | None = None,
 ) -> None:
@@ -445,6 +452,7 @@ def plan(
         training: How it will be trained.
         options: For how many processes, for how large a network, and how fast one process is.
         embed: How it will be embedded.
+        model: Heterformer or one of the paper's baselines; '--model NAME --help' lists the options of each.
         config: A YAML file of options (or a run's config.yaml); flags override it.
         preset: 'paper' is the paper's hyper-parameter table; flags and --config override it.
     """

@@ -1,12 +1,65 @@
-"""Flags: how a command spells the options that it takes."""
+"""Flags: how a command spells its options, and words of a command line that are read before tyro does."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import is_dataclass
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields, is_dataclass
+from functools import wraps
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
-from heterformer.errors import OptionError
+from heterformer.errors import InputError, OptionError
+from heterformer.search.options import SearchOptions
+
+
+def value_of(words: Sequence[str], name: str) -> str | None:
+    """The value of ``--name`` on a command line; the last one, as tyro takes it."""
+    value = None
+    for word, following in zip(words, [*words[1:], None], strict=True):
+        flag, equals, given = word.partition("=")
+        if flag == f"--{name}":
+            value = given if equals else following
+    return value
+
+
+def with_defaults(command: Callable[..., Any], **defaults: Any) -> Callable[..., Any]:
+    """The same command with other defaults of its arguments."""
+
+    @wraps(command)
+    def run(*arguments: Any, **options: Any) -> Any:
+        return command(*arguments, **options)
+
+    signature = inspect.signature(command)
+    parameters = [
+        p.replace(default=defaults[p.name]) if p.name in defaults else p
+        for p in signature.parameters.values()
+    ]
+    run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return run
+
+
+def with_neighbor_flags(words: Sequence[str]) -> list[str]:
+    """The words of ``search`` with ``--author NAME`` written out as ``--with author=NAME``.
+
+    Node types are the network's own, so every flag that is not an option of ``search`` is taken for one.
+    """
+    hints = get_type_hints(SearchOptions, include_extras=True)
+    options = {(_own_name(hints[f.name]) or f.name).replace("_", "-") for f in fields(SearchOptions)}
+    known = options | {f"no-{name}" for name in options} | {"help"}
+    result, rest = [], iter(words)
+    for word in rest:
+        flag, equals, value = word.partition("=")
+        name = flag.removeprefix("--")
+        if not flag.startswith("--") or name.replace("_", "-") in known:
+            result.append(word)
+            continue
+        neighbor = value if equals else next(rest, None)
+        if neighbor is None:
+            raise InputError(
+                f"'heterformer search' has no option {flag}, and as a node type it needs a name."
+            )
+        result += ["--with", f"{name}={neighbor}"]
+    return result
 
 
 def in_flags(error: OptionError, command: Callable[..., Any] | None) -> str:

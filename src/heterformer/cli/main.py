@@ -14,13 +14,12 @@ from rich.text import Text
 
 from heterformer import __version__
 from heterformer.cli.commands import COMMANDS, TOGETHER
-from heterformer.cli.flags import in_flags
+from heterformer.cli.flags import in_flags, with_defaults, with_neighbor_flags
+from heterformer.cli.training_flags import training_defaults
 from heterformer.errors import InputError, OptionError, ReportedElsewhereError
 from heterformer.progress import messages, say
-from heterformer.search.options import with_neighbor_flags
-from heterformer.training.options import with_config
-from heterformer.typed_flags import as_typed
 
+TRAINING = {"train": "options", "compare": "options", "plan": "training"}  # arguments with training options
 LINGER = 60.0  # seconds that a process waits for another of them to tell what is wrong
 
 
@@ -33,19 +32,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     signal.signal(signal.SIGTERM, _interrupt)  # so that a stopped build cleans up as an interrupted one does
     try:
         _check_alone(arguments)
-        tyro.extras.subcommand_cli_from_dict(
-            COMMANDS,
-            prog="heterformer",
-            description="Vectors for every node of a text-rich network.",
-            args=with_neighbor_flags(with_config(arguments)),
-            console_outputs=_first_here(),
-        )
+        _run(list(arguments))
     except ReportedElsewhereError:
         _end_after_another()
     except OptionError as error:
         _fail(in_flags(error, COMMANDS.get(next(iter(arguments), ""))))
     except InputError as error:
-        _fail(as_typed(str(error), arguments))
+        _fail(str(error))
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         _fail(f"{where}{error.strerror or error}.")
@@ -56,6 +49,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except KeyboardInterrupt:
         say("interrupted")
         sys.exit(130)
+
+
+def _run(words: list[str]) -> None:
+    """Parse a command's words, then call its function."""
+    name, commands = next(iter(words), ""), dict(COMMANDS)
+    if name in TRAINING:
+        defaults = training_defaults(words[1:], every_model=name == "compare")
+        commands[name] = with_defaults(COMMANDS[name], **{TRAINING[name]: defaults})
+    elif name == "search":
+        words = with_neighbor_flags(words)
+    tyro.extras.subcommand_cli_from_dict(
+        commands,
+        prog="heterformer",
+        description="Vectors for every node of a text-rich network.",
+        args=words,
+        console_outputs=_first_here(),
+    )
 
 
 def _fail(sentence: str) -> NoReturn:

@@ -16,8 +16,9 @@ from heterformer.comparison.child_process import run_in_child
 from heterformer.comparison.job import LIMITS, Job
 from heterformer.comparison.results import Comparison, gathered
 from heterformer.comparison.variants import VARIANTS, check_common, chosen_variants
-from heterformer.errors import InputError
+from heterformer.errors import InputError, OptionError
 from heterformer.files import reading, write_text
+from heterformer.models.options import EveryModelOptions, every_model
 from heterformer.network.store import Network
 from heterformer.progress import say
 from heterformer.training.options import TrainingOptions, as_flags, changed_options
@@ -63,12 +64,13 @@ def compare(
     network = network if isinstance(network, Network) else Network.open(network)
     out, options = Path(out), replace(options or TrainingOptions(), **changes)
     if len(set(seeds)) != len(seeds) or not seeds or min(seeds) < 0:
-        told = ", ".join(map(str, seeds)) or "none"
-        raise InputError(f"--seeds are {told}, expected different ones, none below 0.")
+        values = ", ".join(map(str, seeds)) or "none"
+        raise OptionError(None, "seeds", f"are {values}, expected different ones, none below 0.")
     if not (models := tuple(models)):
-        raise InputError("--models names none; expected models, ablations or groups, such as 'models'.")
+        problem = "is empty, expected models, ablations or groups, such as 'models'."
+        raise OptionError(None, "models", problem)
     check_common(options)
-    options = replace(options, model=options.model.resolved())  # what suits a model is the variants' business
+    options = replace(options, model=every_model(options.model).resolved())  # variants resolve the rest
     _settle(network, out, options)
     variants = chosen_variants(models, options)
     asked = [Job(out, network.path, variant, seed, options) for variant in variants for seed in seeds]
@@ -148,11 +150,10 @@ def _check(network: Network, out: Path, options: TrainingOptions) -> None:
     before: TrainingOptions = config["options"]
     _check_network(network, out, config)
     changed = changed_options(before, options)
-    smaller = [name for name in LIMITS if _limit(options, name) < _limit(before, name)]
-    changed += [f"--{name.replace('_', '-')}" for name in smaller]
+    changed += [name for name in LIMITS if _limit(options, name) < _limit(before, name)]
     if changed:
         remedy = f"give the old values (they are in {out / CONFIG}; a budget may grow) or another folder"
-        raise InputError(f"{out}: cannot go on with {', '.join(changed)} changed; {remedy}.")
+        raise OptionError(None, changed, f"changed; {remedy}.", place=f"{out}: cannot resume with ")
 
 
 def _check_network(network: Network, out: Path, config: dict[str, Any]) -> None:
@@ -174,5 +175,5 @@ def _config(out: Path) -> dict[str, Any]:
             values = yaml.safe_load((out / CONFIG).read_text(encoding="utf-8"))
         except yaml.YAMLError as error:
             raise ValueError(error) from None
-        options = TrainingOptions.from_dict(values["options"])
+        options = TrainingOptions.from_dict(values["options"], EveryModelOptions)
         return {"network": values["network"], "fingerprint": values["fingerprint"], "options": options}

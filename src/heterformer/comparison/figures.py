@@ -8,6 +8,7 @@ from pathlib import Path
 from heterformer.comparison.curves import Curve, draw_curves, validation_curve
 from heterformer.comparison.results import Comparison, Row
 from heterformer.figures import COLORS, GREY, HIGHLIGHT, colors_of, figure
+from heterformer.models.options import every_model
 from heterformer.training.run import Run
 
 WARM_UP = {"heterformer": "Heterformer", "no_warm_up": "w/o warm-up", "no_tl": "w/o textless"}  # Figure 6
@@ -150,7 +151,7 @@ def _textless_dim(row: Row) -> int:
     if row.variant.name != "heterformer" and row.variant.group != "dimension":
         return 0
     path = next(seed.path for seed in row.seeds if seed.result)
-    return Run(path).options().model.textless_dim
+    return int(every_model(Run(path).options().model).textless_dim)
 
 
 def _short(figure_: float) -> str:

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from heterformer.comparison.variants import VARIANTS, Variant
 from heterformer.errors import InputError
 from heterformer.files import file_lock, reading, replace_file, write_text
+from heterformer.models.options import EveryModelOptions
 from heterformer.network.store import Network
 from heterformer.training.options import TrainingOptions
 from heterformer.training.run import Run
@@ -116,7 +117,7 @@ class Job:
     @classmethod
     def from_json(cls, text: str) -> Job:
         values = json.loads(text)
-        common = TrainingOptions.from_dict(values["common"])
+        common = TrainingOptions.from_dict(values["common"], EveryModelOptions)
         variant = VARIANTS[values["variant"]]
         return cls(Path(values["out"]), Path(values["network"]), variant, values["seed"], common)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from heterformer.errors import InputError
+from heterformer.errors import OptionError
 
 Precision = Literal["float32", "bf16"]
 
@@ -33,4 +33,4 @@ class EmbedOptions:
 
     def __post_init__(self) -> None:
         if self.all_neighbors is not None and self.all_neighbors < 1:
-            raise InputError(f"--all-neighbors is {self.all_neighbors}, expected at least 1.")
+            raise OptionError(self, "all_neighbors", f"is {self.all_neighbors}, expected at least 1.")

@@ -21,7 +21,6 @@ from heterformer.evaluation.link_prediction_table import relations_table
 from heterformer.evaluation.open_run import OpenRun
 from heterformer.evaluation.options import EvaluateOptions, as_flags
 from heterformer.files import write_text
-from heterformer.models.registry import DISPLAY_NAMES
 from heterformer.network.store import Network
 from heterformer.tables import Sheet
 from heterformer.training.options import as_flags as training_flags
@@ -62,7 +61,7 @@ def about_run(opened: OpenRun) -> dict[str, Any]:
     folders = [str(opened.network.path), str(opened.run.path)]
     command = ["heterformer", "train", *folders, *training_flags(options)]
     return {
-        "title": f"{DISPLAY_NAMES[options.model.model]} on {opened.network.name}",
+        "title": f"{options.model.display_name} on {opened.network.name}",
         "backbone": options.model.backbone,
         "steps": position.step,
         "best_step": early.best_step,

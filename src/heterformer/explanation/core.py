@@ -28,7 +28,6 @@ from heterformer.models.contract import NodeEncoder
 from heterformer.models.heterformer import Heterformer
 from heterformer.models.inference import center_vectors, evaluating
 from heterformer.models.plm.loading import load_tokenizer
-from heterformer.models.registry import DISPLAY_NAMES
 from heterformer.network.lookup import Node, find_node
 from heterformer.network.schema import EdgeType, Schema
 from heterformer.search.searcher import Named, node_type_named
@@ -131,9 +130,9 @@ class Explainer:
 
     def check(self, node: Node) -> None:
         """Refuse what cannot be explained, before the model is read."""
-        name = self.run.options().model.model
-        if node.node_type in self.schema.text_rich and name != "heterformer":
-            told = f"is {DISPLAY_NAMES[name]}, without the virtual neighbour tokens that would be explained"
+        model = self.run.options().model
+        if node.node_type in self.schema.text_rich and model.group != "Heterformer":
+            told = f"is {model.display_name}, without the virtual neighbour tokens that would be explained"
             raise InputError(f"{self.run.path}: its model {told}; expected a run of Heterformer.")
 
     @cached_property

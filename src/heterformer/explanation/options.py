@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from tyro.conf import arg
 
-from heterformer.errors import InputError
+from heterformer.errors import OptionError
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,7 @@ class ExplainOptions:
 
     def __post_init__(self) -> None:
         if self.top < 1:
-            raise InputError(f"--top is {self.top}, expected at least 1.")
+            raise OptionError(self, "top", f"is {self.top}, expected at least 1.")
         if self.figure is not None and self.figure.suffix.lower() != ".png":
-            raise InputError(f"--figure is {str(self.figure)!r}, expected a name that ends in .png.")
+            problem = f"is {str(self.figure)!r}, expected a name that ends in .png."
+            raise OptionError(self, "figure", problem)

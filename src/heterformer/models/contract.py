@@ -17,9 +17,10 @@ from transformers import PreTrainedModel
 from heterformer.batches.batch import Batch, Texts
 from heterformer.errors import InputError
 from heterformer.models.aggregation import Aggregation, EdgeProjection
-from heterformer.models.configuration import HeterogeneousConfig, NodeEncoderConfig
+from heterformer.models.configuration import NodeEncoderConfig
 from heterformer.models.plm.backbone import load_backbone, max_tokens
 from heterformer.models.plm.loading import load_tokenizer, source_options
+from heterformer.models.plm.minilm import backbone_path
 from heterformer.models.textless import TextlessNodes
 from heterformer.network.schema import EdgeType, NodeType, Schema
 from heterformer.network.store import Network
@@ -40,19 +41,28 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
 
     @classmethod
     def from_backbone(cls, path_or_name: str, schema: Schema | Any, **options: Any) -> Self:
-        """A new model for a network (or a schema) on top of a PLM; ``options`` are fields of its config."""
+        """A new model for a network (or a schema) on top of a PLM.
+
+        ``path_or_name`` is 'minilm', a folder or a Hugging Face name. ``options`` are fields of the model's
+        configuration; readout, pooling, normalisation and temperature suit the backbone unless given.
+
+        Example::
+
+            model = Heterformer.from_backbone("minilm", network, textless_dim=32)
+        """
         schema = schema if isinstance(schema, Schema) else schema.schema
         known = cls.config_class.option_names()
         for name in options:
             if name not in known:
                 raise InputError(f"{cls.__name__} has no option {name!r}, expected one of {', '.join(known)}")
-        plm = load_backbone(str(path_or_name))
+        values = cls.config_class.options_class(backbone=str(path_or_name)).config_values() | options
+        plm = load_backbone(backbone_path(str(path_or_name)))
         if schema.max_tokens > max_tokens(plm):
             raise InputError(
                 f"max_tokens is {schema.max_tokens}, "
                 f"but backbone {str(path_or_name)!r} reads at most {max_tokens(plm)}"
             )
-        model = cls(cls.config_class(backbone=plm.config.to_diff_dict(), schema=schema.to_dict(), **options))
+        model = cls(cls.config_class(backbone=plm.config.to_diff_dict(), schema=schema.to_dict(), **values))
         model.start_from(plm)
         model.eval()
         return model
@@ -210,7 +220,6 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
 class HeterogeneousEncoder(NodeEncoder):
     """Base of the models that look at textless nodes: their embeddings are in ``textless.tables``."""
 
-    config_class = HeterogeneousConfig
     textless: TextlessNodes
 
     @property

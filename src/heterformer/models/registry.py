@@ -1,4 +1,4 @@
-"""The twelve models by the names of the command line; a model's module is imported when it is asked for."""
+"""The twelve models by name; a model's module is imported when it is asked for."""
 
 from __future__ import annotations
 
@@ -7,67 +7,29 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING
 
 from heterformer.errors import InputError
+from heterformer.models.options import MODEL_OPTIONS, MODEL_TYPE_PREFIX
 from heterformer.network.schema import Schema
 
 if TYPE_CHECKING:
     from heterformer.models.contract import NodeEncoder
 
-ModelName = Literal[
-    "heterformer",
-    "mean_sage",
-    "bert",
-    "bert_mean_sage",
-    "bert_max_sage",
-    "bert_gat",
-    "graph_formers",
-    "bert_rgcn",
-    "bert_han",
-    "bert_hgt",
-    "bert_shgn",
-    "graph_formers_plus",
-]
-PREFIX = "heterformer_"  # of a baseline's model_type in config.json, since Transformers has a "bert" already
-
-
-class _Entry(NamedTuple):
-    display_name: str  # the paper's
-    class_name: str
-    package: str = "heterformer.models.baselines"
-
-
-_ENTRIES: dict[ModelName, _Entry] = {
-    "heterformer": _Entry("Heterformer", "Heterformer", "heterformer.models"),
-    "mean_sage": _Entry("MeanSAGE", "MeanSage"),
-    "bert": _Entry("BERT", "Bert"),
-    "bert_mean_sage": _Entry("BERT+MeanSAGE", "BertMeanSage"),
-    "bert_max_sage": _Entry("BERT+MaxSAGE", "BertMaxSage"),
-    "bert_gat": _Entry("BERT+GAT", "BertGat"),
-    "graph_formers": _Entry("GraphFormers", "GraphFormers"),
-    "bert_rgcn": _Entry("BERT+RGCN", "BertRgcn"),
-    "bert_han": _Entry("BERT+HAN", "BertHan"),
-    "bert_hgt": _Entry("BERT+HGT", "BertHgt"),
-    "bert_shgn": _Entry("BERT+SHGN", "BertShgn"),
-    "graph_formers_plus": _Entry("GraphFormers++", "GraphFormersPlus"),
-}
-DISPLAY_NAMES: dict[str, str] = {name: entry.display_name for name, entry in _ENTRIES.items()}
-
 
 class _Models(Mapping[str, "type[NodeEncoder]"]):
-    """Looks like a dictionary of classes."""
+    """A dictionary of classes, each imported when it is looked up."""
 
     def __getitem__(self, name: str) -> type[NodeEncoder]:
-        entry = _ENTRIES[cast(ModelName, name)]
-        model: type[NodeEncoder] = getattr(import_module(f"{entry.package}.{name}"), entry.class_name)
+        module, _, class_name = MODEL_OPTIONS[name].path.partition(":")
+        model: type[NodeEncoder] = getattr(import_module(module), class_name)
         return model
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_ENTRIES)
+        return iter(MODEL_OPTIONS)
 
     def __len__(self) -> int:
-        return len(_ENTRIES)
+        return len(MODEL_OPTIONS)
 
 
 MODELS: Mapping[str, type[NodeEncoder]] = _Models()
@@ -111,7 +73,7 @@ def model_name(folder: Path | str) -> str:
         model_type = json.loads(path.read_text(encoding="utf-8"))["model_type"]
     except (OSError, ValueError, KeyError, TypeError):
         raise InputError(f"{folder}: expected a model's folder, with a config.json in it.") from None
-    name = str(model_type).removeprefix(PREFIX)
-    if name not in _ENTRIES:
-        raise InputError(f"{path}: model_type is {model_type!r}, expected one of {', '.join(_ENTRIES)}.")
+    name = str(model_type).removeprefix(MODEL_TYPE_PREFIX)
+    if name not in MODEL_OPTIONS:
+        raise InputError(f"{path}: model_type is {model_type!r}, expected one of {', '.join(MODEL_OPTIONS)}.")
     return name

@@ -17,7 +17,6 @@ from heterformer.batches.query import query_batch
 from heterformer.errors import InputError
 from heterformer.models.inference import evaluating
 from heterformer.models.known_nodes import KnownNodes
-from heterformer.models.registry import DISPLAY_NAMES, PREFIX
 from heterformer.network.ids import known_rows
 from heterformer.network.schema import EdgeType, NodeType, Schema
 from heterformer.network.store import Network
@@ -107,7 +106,7 @@ class TextEncoder:
         model, seen = self.model, self.model.neighbor_types
         if neighbor in seen:
             return edge_type_to(self.schema, neighbor)
-        name = DISPLAY_NAMES[model.config.model_type.removeprefix(PREFIX)]
+        name = model.config.options_class.display_name
         source = model.name_or_path or "the model"
         if not seen:
             raise InputError(f"{source}: its model ({name}) looks at no neighbours; give the text alone.")

@@ -14,16 +14,17 @@ from typing import Any
 import torch
 
 from heterformer.embedding.options import EmbedOptions
-from heterformer.errors import InputError
+from heterformer.errors import InputError, OptionError
 from heterformer.models.contract import HeterogeneousEncoder
 from heterformer.models.inference import TOKENS
+from heterformer.models.options import ModelOptions
 from heterformer.models.plm.loading import load_plm_config
 from heterformer.models.plm.minilm import backbone_path
 from heterformer.models.registry import MODELS
 from heterformer.network.schema import Schema
 from heterformer.plan.network import PlannedNetwork
 from heterformer.states.row_file import PART
-from heterformer.training.options import NESTED, ModelOptions, TrainingOptions
+from heterformer.training.options import TrainingOptions
 
 FLOAT = 4
 MOMENTS = 2 * FLOAT  # Adam's two of every number, lazy Adam's of every row of a table, touched or not
@@ -52,8 +53,9 @@ class ModelSize:
     def of(cls, schema: Schema, options: TrainingOptions) -> ModelSize:
         """Of the model that ``heterformer train`` would make. Nothing is loaded but a configuration."""
         chosen = options.model.resolved()
-        if chosen.model == "mean_sage":
-            raise InputError("--model mean_sage reads no text with a backbone; there is no plan for it.")
+        if chosen.family == "bag of words":
+            problem = f"is {chosen.name!r}, which has no backbone to plan for; expected another model."
+            raise OptionError(options, "model", problem)
         plm, model = _configured(schema, chosen)
         tokens = model.get_input_embeddings().weight
         groups = {n: sum(p.numel() for p in group) for n, group in model.parameter_groups().items()}
@@ -89,8 +91,7 @@ def _configured(schema: Schema, chosen: ModelOptions) -> tuple[Any, Any]:
     except (OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise InputError(f"backbone {chosen.backbone!r} cannot be loaded: {reason}") from error
-    kind = MODELS[chosen.model]
-    values = chosen.config_values(kind.config_class.option_names())
+    kind, values = MODELS[chosen.name], chosen.config_values()
     with torch.device("meta"):
         model = kind(kind.config_class(backbone=plm.to_diff_dict(), schema=schema.to_dict(), **values))
     return plm, model
@@ -98,9 +99,9 @@ def _configured(schema: Schema, chosen: ModelOptions) -> tuple[Any, Any]:
 
 def _states(chosen: ModelOptions, layers: int, kinds: tuple[str, ...]) -> int:
     """S: nested models give a state per layer but the first, cascaded ones one, text alone none."""
-    if chosen.model == "bert" or (chosen.model == "heterformer" and "text_rich" not in kinds):
+    if chosen.family == "text-only" or getattr(chosen, "virtual_tokens", "both") in ("textless", "none"):
         return 0
-    return layers - 1 if chosen.model in NESTED else 1
+    return layers - 1 if chosen.family == "nested" else 1
 
 
 @dataclass(frozen=True)

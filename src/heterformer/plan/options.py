@@ -8,7 +8,7 @@ from typing import Annotated
 
 from tyro.conf import arg
 
-from heterformer.errors import InputError
+from heterformer.errors import InputError, OptionError
 from heterformer.network.schema import NodeType
 
 MOST_NODES = 2**31 - 1  # rows are numbered in 32 bits
@@ -39,11 +39,12 @@ class PlanOptions:
 
     def __post_init__(self) -> None:
         if not self.processes or min(self.processes) < 1:
-            raise InputError(f"--processes is {' '.join(map(str, self.processes))}, expected 1 or more.")
+            values = ", ".join(map(str, self.processes)) or "empty"
+            raise OptionError(self, "processes", f"is {values}, expected 1 or more.")
         for name in ("scale", "pairs", "pairs_per_second", "nodes_per_second", "bandwidth"):
             value = getattr(self, name)
             if value is not None and not 0 < value < float("inf"):
-                raise InputError(f"--{name.replace('_', '-')} is {value}, expected more than 0.")
+                raise OptionError(self, name, f"is {value}, expected more than 0.")
 
     def counts_for(self, counts: Mapping[NodeType, int]) -> dict[NodeType, int]:
         """The numbers of nodes to plan for, given those of the network."""
@@ -52,7 +53,8 @@ class PlanOptions:
             node_type, _, number = words.rpartition("=")
             if node_type not in counts:
                 known = ", ".join(counts)
-                raise InputError(f"--counts has {words!r}, expected TYPE=NUMBER with a type of {known}.")
+                problem = f"has {words!r}, expected TYPE=NUMBER with a type of {known}."
+                raise OptionError(self, "counts", problem)
             given[node_type] = _count(words, number)
         found = {t: given.get(t, round(self.scale * n)) for t, n in counts.items()}
         for node_type, count in found.items():
@@ -68,5 +70,6 @@ def _count(words: str, number: str) -> int:
     except (ValueError, OverflowError):
         count = -1
     if count < 0:
-        raise InputError(f"--counts has {words!r}, expected a number such as 100000 or 1e8.")
+        problem = f"has {words!r}, expected a number such as 100000 or 1e8."
+        raise OptionError(PlanOptions, "counts", problem)
     return count

@@ -58,7 +58,7 @@ def _memory(plan: Plan) -> Sheet:
         note += " Of several processes each has this much, and the rows and scores of all (below)."
     note += " Python and PyTorch take half a gigabyte more."
     return Sheet(
-        f"{plan.options.model.model} on {plan.options.model.backbone}: {plan.size.parameters:,} parameters",
+        f"{plan.options.model.name} on {plan.options.model.backbone}: {plan.size.parameters:,} parameters",
         ("memory of one process", "training", "embedding"),
         tuple((name, _bytes(a), _bytes(b)) for name, a, b in rows),
         note,

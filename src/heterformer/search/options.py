@@ -1,33 +1,29 @@
-"""What a user can choose about a search. Each option has one sentence, which is also its help text."""
+"""Options of a search. Each option has one sentence, which is also its help text."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 from tyro.conf import UseAppendAction, arg
 
-from heterformer.errors import InputError
+from heterformer.errors import OptionError
 
 IndexChoice = Literal["auto", "exact", "approximate"]
-FLAGS = {"neighbors": "with", "types": "type"}  # of fields whose flags have other names
 
 
 @dataclass(frozen=True)
 class SearchOptions:
     """What to search with, and for what."""
 
-    neighbors: Annotated[
-        tuple[str, ...], arg(name=FLAGS["neighbors"], metavar="TYPE=NAME"), UseAppendAction
-    ] = ()
+    neighbors: Annotated[tuple[str, ...], arg(name="with", metavar="TYPE=NAME"), UseAppendAction] = ()
     """A neighbour of the query by id or name: --with author="Jane Doe" or, for short, --author "Jane Doe"."""
     like: Annotated[str, arg(metavar="ID")] = ""
     """Instead of a query text: more like this node, given by id or name; it may have no text of its own."""
     like_type: Annotated[str, arg(metavar="TYPE")] = ""
     """The type of the --like node, if nodes of several types have its id or name."""
-    types: Annotated[tuple[str, ...], arg(name=FLAGS["types"], metavar="TYPE"), UseAppendAction] = ()
+    types: Annotated[tuple[str, ...], arg(name="type", metavar="TYPE"), UseAppendAction] = ()
     """Rank nodes of this type; unless given, what a query may link to or, for --like, nodes with text."""
     top: int = 10
     """Show so many nodes of each type."""
@@ -46,30 +42,4 @@ class SearchOptions:
 
     def __post_init__(self) -> None:
         if self.top < 1:
-            raise InputError(f"--top is {self.top}, expected at least 1.")
-
-
-def with_neighbor_flags(arguments: Sequence[str]) -> list[str]:
-    """A command line of ``search`` in which ``--author NAME`` is written out as ``--with author=NAME``.
-
-    Node types are the network's own, so every flag that is not an option of ``search`` is taken for one.
-    """
-    words = list(arguments)
-    if not words or words[0] != "search":
-        return words
-    options = {FLAGS.get(f.name, f.name).replace("_", "-") for f in fields(SearchOptions)} | {"help"}
-    known = options | {f"no-{name}" for name in options}
-    result, rest = [], iter(words)
-    for word in rest:
-        flag, equals, value = word.partition("=")
-        name = flag.removeprefix("--")
-        if not flag.startswith("--") or name.replace("_", "-") in known:
-            result.append(word)
-            continue
-        given = value if equals else next(rest, None)
-        if given is None:
-            raise InputError(
-                f"'heterformer search' has no option {flag}, and as a node type it needs a name."
-            )
-        result += ["--with", f"{name}={given}"]
-    return result
+            raise OptionError(self, "top", f"is {self.top}, expected at least 1.")

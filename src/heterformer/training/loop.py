@@ -175,10 +175,8 @@ class Trainer:
         if self.goes_on:
             return untrained_model(self.run.path)
         chosen = self.options.model
-        model = MODELS[chosen.model]
-        values = chosen.config_values(model.config_class.option_names())
         torch.manual_seed(self.options.seed)
-        return model.from_backbone(backbone_path(chosen.backbone), self.network, **values)
+        return MODELS[chosen.name].from_backbone(chosen.backbone, self.network, **chosen.config_values())
 
     def _tokenizer(self) -> Any:
         name = self.options.model.backbone

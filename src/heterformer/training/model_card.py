@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from heterformer.files import write_text
 from heterformer.models.contract import NodeEncoder
-from heterformer.models.registry import DISPLAY_NAMES
 from heterformer.network.store import Network
 from heterformer.training.early_stopping import EarlyStopping
 from heterformer.training.run import CARD, Run
@@ -24,15 +23,14 @@ def _card(run: Run, network: Network, model: NodeEncoder, early: EarlyStopping, 
         f"| {t} | {'text-rich' if t in schema.text_rich else 'textless'} | {schema.counts[t]:,} |"
         for t in schema.node_types
     )
-    known = ("model", "backbone", *model.config.option_names())
     values = options.to_dict()["model"].items()
-    chosen = "\n".join(f"| {name} | {value} |" for name, value in values if name in known)
+    chosen = "\n".join(f"| {name} | {value} |" for name, value in values)
     predicted, pairs = schema.predicted, run.progress()[0].pairs_per_step  # of all processes
     return f"""---
 library_name: heterformer
 tags: [graph, text-rich network, node representation]
 ---
-# {DISPLAY_NAMES[options.model.model]} for the network "{network.name}"
+# {options.model.display_name} for the network "{network.name}"
 
 Vectors of {model.width} dimensions for the nodes of a heterogeneous
 text-rich network, trained to predict the relation `{predicted.name}` ({predicted.source} to

@@ -13,7 +13,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from heterformer.errors import InputError
+from heterformer.errors import InputError, OptionError
 from heterformer.files import read_folder, readable, reading, replace_folder, write_text
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.registry import untrained_model
@@ -28,7 +28,7 @@ from heterformer.training.optimizers import Optimizers
 from heterformer.training.options import TrainingOptions, changed_options
 from heterformer.untrusted import check_fingerprint, check_no_links_out
 
-BATCH_SIZE = "--batch-size"
+BATCH_SIZE = "batch_size"
 CONFIG, METRICS, SPLIT, CARD = "config.yaml", "metrics.jsonl", "split.parquet", "README.md"
 TABLES = "textless.tables."  # of embeddings, in the names of weights
 
@@ -142,9 +142,8 @@ class Run:
         if BATCH_SIZE in changed and pairs == processes * options.batch_size:
             changed.remove(BATCH_SIZE)
         if changed:
-            listed = ", ".join(changed)
-            remedy = f"give the old values or another run folder (they are in {self.path / CONFIG})"
-            raise InputError(f"{self.path}: cannot go on with {listed} changed; {remedy}.")
+            remedy = f"give the old values (they are in {self.path / CONFIG}) or another run folder"
+            raise OptionError(None, changed, f"changed; {remedy}.", place=f"{self.path}: cannot resume with ")
 
     def _check_network(self, network: Network, config: dict[str, Any]) -> None:
         if network.fingerprint != config["fingerprint"]:

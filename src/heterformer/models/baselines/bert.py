@@ -8,6 +8,7 @@ from transformers import AutoConfig, AutoModel
 from heterformer.batches.batch import Batch, Texts
 from heterformer.models.configuration import NodeEncoderConfig
 from heterformer.models.contract import NodeEncoder
+from heterformer.models.options import BertOptions
 from heterformer.models.plm.backbone import text_vectors, without_pooler
 from heterformer.models.plm.loading import untrained_plm
 from heterformer.models.plm.packing import pack
@@ -17,7 +18,7 @@ from heterformer.network.schema import NodeType
 class PlainBertConfig(NodeEncoderConfig):
     """BERT's options are those that all models have."""
 
-    model_type = "heterformer_bert"
+    options_class = BertOptions
 
 
 class Bert(NodeEncoder):

@@ -9,14 +9,16 @@ from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel
 
 from heterformer.batches.batch import Batch
-from heterformer.models.baselines.cascaded import Cascaded, CascadedConfig, start_attention, with_self
+from heterformer.models.baselines.cascaded import Cascaded, start_attention, with_self
 from heterformer.models.baselines.convolutions import GATConv
+from heterformer.models.configuration import NodeEncoderConfig
+from heterformer.models.options import BertGatOptions
 
 
-class BertGatConfig(CascadedConfig):
+class BertGatConfig(NodeEncoderConfig):
     """BERT+GAT's options."""
 
-    model_type = "heterformer_bert_gat"
+    options_class = BertGatOptions
 
 
 class BertGat(Cascaded):

@@ -13,20 +13,21 @@ from transformers import initialization as init
 from heterformer.batches.batch import Batch
 from heterformer.models.baselines.cascaded import (
     HeterogeneousCascaded,
-    HeterogeneousCascadedConfig,
     TypedEdges,
     start_at_identity,
     with_self,
 )
 from heterformer.models.baselines.convolutions import HANConv
+from heterformer.models.configuration import NodeEncoderConfig
+from heterformer.models.options import BertHanOptions
 
 TEXT = "text"
 
 
-class BertHanConfig(HeterogeneousCascadedConfig):
+class BertHanConfig(NodeEncoderConfig):
     """BERT+HAN's options."""
 
-    model_type = "heterformer_bert_han"
+    options_class = BertHanOptions
 
 
 class BertHan(HeterogeneousCascaded):

@@ -12,19 +12,20 @@ from transformers import initialization as init
 from heterformer.batches.batch import Batch
 from heterformer.models.baselines.cascaded import (
     HeterogeneousCascaded,
-    HeterogeneousCascadedConfig,
     start_at_identity,
 )
 from heterformer.models.baselines.convolutions import HeteroLinear, HGTConv
+from heterformer.models.configuration import NodeEncoderConfig
+from heterformer.models.options import BertHgtOptions
 from heterformer.network.schema import EdgeType, NodeType
 
 TEXT = "text"
 
 
-class BertHgtConfig(HeterogeneousCascadedConfig):
+class BertHgtConfig(NodeEncoderConfig):
     """BERT+HGT's options."""
 
-    model_type = "heterformer_bert_hgt"
+    options_class = BertHgtOptions
 
 
 class BertHgt(HeterogeneousCascaded):

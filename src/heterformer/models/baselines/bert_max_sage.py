@@ -9,14 +9,16 @@ from transformers import AutoConfig, AutoModel
 from transformers import initialization as init
 
 from heterformer.models.baselines.bert_mean_sage import BertMeanSage
-from heterformer.models.baselines.cascaded import CascadedConfig, start_at_identity
+from heterformer.models.baselines.cascaded import start_at_identity
 from heterformer.models.baselines.convolutions import SAGEConv
+from heterformer.models.configuration import NodeEncoderConfig
+from heterformer.models.options import BertMaxSageOptions
 
 
-class BertMaxSageConfig(CascadedConfig):
+class BertMaxSageConfig(NodeEncoderConfig):
     """BERT+MaxSAGE's options."""
 
-    model_type = "heterformer_bert_max_sage"
+    options_class = BertMaxSageOptions
 
 
 class BertMaxSage(BertMeanSage):

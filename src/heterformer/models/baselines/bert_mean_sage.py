@@ -9,14 +9,16 @@ from transformers import AutoConfig, AutoModel
 from transformers import initialization as init
 
 from heterformer.batches.batch import Batch
-from heterformer.models.baselines.cascaded import Cascaded, CascadedConfig, start_at_identity
+from heterformer.models.baselines.cascaded import Cascaded, start_at_identity
 from heterformer.models.baselines.convolutions import SAGEConv
+from heterformer.models.configuration import NodeEncoderConfig
+from heterformer.models.options import BertMeanSageOptions
 
 
-class BertMeanSageConfig(CascadedConfig):
+class BertMeanSageConfig(NodeEncoderConfig):
     """BERT+MeanSAGE's options."""
 
-    model_type = "heterformer_bert_mean_sage"
+    options_class = BertMeanSageOptions
 
 
 class BertMeanSage(Cascaded):

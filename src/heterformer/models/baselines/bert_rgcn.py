@@ -11,16 +11,17 @@ from transformers import initialization as init
 from heterformer.batches.batch import Batch
 from heterformer.models.baselines.cascaded import (
     HeterogeneousCascaded,
-    HeterogeneousCascadedConfig,
     start_at_identity,
 )
 from heterformer.models.baselines.convolutions import RGCNConv
+from heterformer.models.configuration import NodeEncoderConfig
+from heterformer.models.options import BertRgcnOptions
 
 
-class BertRgcnConfig(HeterogeneousCascadedConfig):
+class BertRgcnConfig(NodeEncoderConfig):
     """BERT+RGCN's options."""
 
-    model_type = "heterformer_bert_rgcn"
+    options_class = BertRgcnOptions
 
 
 class BertRgcn(HeterogeneousCascaded):

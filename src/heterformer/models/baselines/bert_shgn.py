@@ -13,19 +13,20 @@ from transformers import AutoConfig, AutoModel
 from heterformer.batches.batch import Batch
 from heterformer.models.baselines.cascaded import (
     HeterogeneousCascaded,
-    HeterogeneousCascadedConfig,
     start_attention,
     with_self,
 )
 from heterformer.models.baselines.convolutions import GATConv
+from heterformer.models.configuration import NodeEncoderConfig
+from heterformer.models.options import BertShgnOptions
 
 EDGE_WIDTH = 64  # of an edge type's embedding, as in the authors' code
 
 
-class BertShgnConfig(HeterogeneousCascadedConfig):
+class BertShgnConfig(NodeEncoderConfig):
     """BERT+SHGN's options."""
 
-    model_type = "heterformer_bert_shgn"
+    options_class = BertShgnOptions
 
 
 class BertShgn(HeterogeneousCascaded):

@@ -15,12 +15,7 @@ from torch import Tensor, nn
 from transformers import initialization as init
 
 from heterformer.batches.batch import Batch, Texts
-from heterformer.models.configuration import (
-    AGGREGATION_INITS,
-    HeterogeneousConfig,
-    NodeEncoderConfig,
-    one_of,
-)
+from heterformer.models.configuration import NodeEncoderConfig
 from heterformer.models.contract import HeterogeneousEncoder, NodeEncoder
 from heterformer.models.plm.backbone import text_vectors, without_pooler
 from heterformer.models.plm.loading import untrained_plm
@@ -28,32 +23,12 @@ from heterformer.models.plm.packing import pack
 from heterformer.models.textless import TextlessNodes
 
 
-class CascadedConfig(NodeEncoderConfig):
-    """What all models of this family can choose."""
-
-    model_type = "cascaded"
-
-    aggregation_init: str = "identity"
-    """``identity``: vectors start as mixtures of the PLM's; ``random``: as ``torch_geometric`` starts."""
-
-    def check_options(self) -> None:
-        super().check_options()
-        one_of(self, "aggregation_init", AGGREGATION_INITS)
-
-
-class HeterogeneousCascadedConfig(CascadedConfig, HeterogeneousConfig):
-    """The same for those that know textless nodes."""
-
-    model_type = "heterogeneous_cascaded"
-
-
 class Cascaded(NodeEncoder):
     """Base of the family. Homogeneous: text-rich neighbours alone, whatever the edge type."""
 
-    config_class = CascadedConfig
     convolution: Any
 
-    def __init__(self, config: CascadedConfig) -> None:
+    def __init__(self, config: NodeEncoderConfig) -> None:
         super().__init__(config)
         self.add_inputs()
         self.convolution = self.new_convolution(self.width)
@@ -120,8 +95,6 @@ class HeterogeneousCascaded(Cascaded, HeterogeneousEncoder):
     Textless nodes enter as ``W_phi h^(0)`` like Heterformer's, but without warm-up. All text-rich types
     count as one node type, since one PLM has brought them into one space; edge types tell them apart.
     """
-
-    config_class = HeterogeneousCascadedConfig
 
     def add_inputs(self) -> None:
         super().add_inputs()

@@ -10,8 +10,9 @@ from transformers import initialization as init
 
 from heterformer.batches.batch import Batch, Texts
 from heterformer.models.aggregation import Aggregation, Neighborhoods
-from heterformer.models.configuration import AGGREGATION_INITS, READOUTS, NodeEncoderConfig, one_of
+from heterformer.models.configuration import NodeEncoderConfig
 from heterformer.models.contract import NodeEncoder
+from heterformer.models.options import GraphFormersOptions
 from heterformer.models.plm.backbone import embed, layer_states, pooled, run_layer, without_pooler
 from heterformer.models.plm.loading import untrained_plm
 from heterformer.models.plm.packing import pack
@@ -20,17 +21,7 @@ from heterformer.models.plm.packing import pack
 class GraphFormersConfig(NodeEncoderConfig):
     """GraphFormers' options, with Heterformer's names and defaults."""
 
-    model_type = "heterformer_graph_formers"
-
-    aggregation_init: str = "identity"
-    """``identity``: the token starts as a weighted mean of states; ``random``: as the PLM did."""
-    neighbor_pooling: str = "cls"
-    """What stands for a text in each layer: its [CLS] state (``cls``) or its tokens' ``mean``."""
-
-    def check_options(self) -> None:
-        super().check_options()
-        one_of(self, "aggregation_init", AGGREGATION_INITS)
-        one_of(self, "neighbor_pooling", READOUTS)
+    options_class = GraphFormersOptions
 
 
 class GraphAttention(Aggregation):

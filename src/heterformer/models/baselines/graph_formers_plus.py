@@ -8,18 +8,19 @@ from transformers import AutoConfig, AutoModel
 
 from heterformer.batches.batch import Batch
 from heterformer.models.aggregation import Aggregation, EdgeProjections, Neighborhoods
-from heterformer.models.baselines.graph_formers import GraphFormers, GraphFormersConfig
-from heterformer.models.configuration import HeterogeneousConfig
+from heterformer.models.baselines.graph_formers import GraphFormers
+from heterformer.models.configuration import NodeEncoderConfig
 from heterformer.models.contract import HeterogeneousEncoder
+from heterformer.models.options import GraphFormersPlusOptions
 from heterformer.models.textless import TextlessNodes
 
 KINDS = ("text_rich", "textless")  # of neighbours, and so of tokens in the last layer
 
 
-class GraphFormersPlusConfig(GraphFormersConfig, HeterogeneousConfig):
+class GraphFormersPlusConfig(NodeEncoderConfig):
     """GraphFormers++'s options."""
 
-    model_type = "heterformer_graph_formers_plus"
+    options_class = GraphFormersPlusOptions
 
 
 class GraphFormersPlus(GraphFormers, HeterogeneousEncoder):

@@ -12,9 +12,9 @@ from transformers import initialization as init
 
 from heterformer.batches.batch import Texts
 from heterformer.models.baselines.bert_mean_sage import BertMeanSage
-from heterformer.models.baselines.cascaded import CascadedConfig
 from heterformer.models.baselines.tf_idf import TfIdf
-from heterformer.models.configuration import positive
+from heterformer.models.configuration import NodeEncoderConfig
+from heterformer.models.options import MeanSageOptions
 from heterformer.network.tokens import PackedTokens
 
 # E's entries start small, so that Adam's steps at the rate of textless tables soon turn its rows, and the
@@ -22,21 +22,10 @@ from heterformer.network.tokens import PackedTokens
 SPREAD, GAIN = 0.02, 12.5
 
 
-class MeanSageConfig(CascadedConfig):
+class MeanSageConfig(NodeEncoderConfig):
     """MeanSAGE's options. Of the backbone it uses the tokenizer and the width."""
 
-    model_type = "heterformer_mean_sage"
-
-    vocabulary: int = 10_000
-    """Words that count, the most frequent ones (the paper: 10,000, 2,000 and 5,000 for its networks)."""
-    vector_width: int | None = None
-    """The length of a vector; the backbone's width unless given."""
-
-    def check_options(self) -> None:
-        super().check_options()
-        positive(self, "vocabulary", whole=True)
-        if self.vector_width is not None:
-            positive(self, "vector_width", whole=True)
+    options_class = MeanSageOptions
 
 
 class MeanSage(BertMeanSage):

@@ -1,0 +1,69 @@
+"""The options of a training run on the command line: those of one model, a preset, a configuration file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from heterformer.cli.flags import value_of
+from heterformer.errors import InputError, OptionError
+from heterformer.models.options import MODEL_OPTIONS, EveryModelOptions, HeterformerOptions, ModelOptions
+from heterformer.training.options import PRESETS, TrainingOptions, flat_options, flattened, lacking
+
+
+def training_defaults(words: Sequence[str], every_model: bool = False) -> TrainingOptions:
+    """What a command line's flags override: the options of its --model, --preset and --config.
+
+    A configuration overrides a preset. With ``every_model`` the options are those of all models at once.
+    """
+    if {"-h", "--help"} & set(words):  # help shows the defaults of the program
+        return TrainingOptions(model=_model(value_of(words, "model"), every_model)())
+    path = value_of(words, "config")
+    config = _config(Path(path)) if path is not None else {}
+    is_saved = isinstance(config.get("model"), Mapping)
+    flat = flattened(config)
+    model = _model(value_of(words, "model") or flat.pop("model", None), every_model)
+    _check_flags(words, model)
+    known = flat_options(TrainingOptions(model=model()))
+    preset = PRESETS.get(value_of(words, "preset") or "", {})
+    values = {name: value for name, value in preset.items() if name in known}
+    # A run's own file has all options of its model, wanted or not; in any other file each is wanted.
+    others = set(EveryModelOptions.option_names()) - set(known) if is_saved else set()
+    values |= {name: value for name, value in flat.items() if name not in {*others, "model"}}
+    try:
+        return TrainingOptions.from_flat(values | {"model": model.name}, model)
+    except OptionError as error:
+        raise (InputError(f"{path}: {error}") if flat else error) from None
+    except InputError as error:
+        raise InputError(f"{path}: {error} 'heterformer train --help' lists all options.") from None
+
+
+def _model(name: object, every_model: bool) -> type[ModelOptions]:
+    """The options of the model with that name; tyro refuses a name that is none."""
+    return EveryModelOptions if every_model else MODEL_OPTIONS.get(str(name), HeterformerOptions)
+
+
+def _check_flags(words: Sequence[str], model: type[ModelOptions]) -> None:
+    """Refuse flags of other models, which tyro would not know."""
+    for word in words:
+        name = word.partition("=")[0].removeprefix("--").replace("-", "_")
+        options = {name, name.removeprefix("no_")} & set(EveryModelOptions.option_names())
+        if word.startswith("--") and (others := options - set(model.option_names())):
+            raise lacking(model, others.pop())
+
+
+def _config(path: Path) -> dict[str, Any]:
+    """The options in a YAML file, which may be the ``config.yaml`` of a run."""
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        reason = " ".join(str(error).split())  # PyYAML's messages have several lines
+        raise InputError(f"{path}: the configuration cannot be read ({reason}).") from None
+    if isinstance(values, dict):
+        values = values.get("options", values)
+    if not isinstance(values, dict):
+        raise InputError(f"{path}: expected a mapping of options to values.")
+    return {str(name): value for name, value in values.items()}

@@ -1,0 +1,292 @@
+"""The options of each model, and what the rest of the project needs to know of it without importing it.
+
+One dataclass per model, derived from its family's. Its fields are the flags of the command line, its
+sentences their help, and its values are saved with the weights (``models/configuration.py``). A new option is
+a field here; a new model is a class here and a module of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+from heterformer.errors import OptionError
+from heterformer.models.plm.minilm import suited_options
+from heterformer.options import expected, fits, option_types
+
+Family = Literal["text-only", "bag of words", "cascaded", "nested"]
+Group = Literal["vanilla", "homogeneous GNN", "heterogeneous GNN", "Heterformer"]
+MODEL_TYPE_PREFIX = "heterformer_"  # Transformers has a model type "bert" of its own
+AUTO = "auto"  # not given: what suits the backbone
+_CLASSES: dict[str, type[ModelOptions]] = {}
+MODEL_OPTIONS: Mapping[str, type[ModelOptions]] = MappingProxyType(_CLASSES)
+"""The options class of every model, by the model's name."""
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """Options that all models have. 'auto' stands for what suits the backbone."""
+
+    name: ClassVar[str]
+    """The model's name on the command line."""
+    display_name: ClassVar[str]
+    """The model's name in the paper."""
+    path: ClassVar[str]
+    """Where its class is: ``module:class``."""
+    family: ClassVar[Family]
+    """What neighbours are joined to: nothing, bags of words, the PLM's output, or each of its layers."""
+    group: ClassVar[Group]
+    """Its part of the paper's tables."""
+    new_learning_rate: ClassVar[float] = 1e-4
+    """The learning rate that suits dense parameters which the backbone lacks, found on the validation part
+    of a citation network."""
+
+    backbone: str = "minilm"
+    """A BERT-family encoder: 'minilm' (installed with Heterformer, works offline), a folder, or a Hugging
+    Face name."""
+    readout: Literal["auto", "cls", "mean"] = "auto"
+    """A node's vector: the [CLS] state (the paper) or the mean over its tokens. 'auto' is what suits the
+    backbone, here and below: mean for MiniLM, the paper's choice for others."""
+    normalize: Literal["auto", "yes", "no"] = "auto"
+    """Scale vectors to length 1; use a temperature of about 0.05 with it."""
+    temperature: float | Literal["auto"] = "auto"
+    """Scores are inner products divided by this."""
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        if "name" in cls.__dict__:
+            _CLASSES[cls.name] = cls
+
+    def __post_init__(self) -> None:
+        for name, hint in option_types(type(self)).items():
+            check_option(self, name, getattr(self, name), hint)
+
+    @classmethod
+    def option_names(cls) -> tuple[str, ...]:
+        """The names of all options."""
+        return tuple(option.name for option in fields(cls))
+
+    @classmethod
+    def model_type(cls) -> str:
+        """The model's type in ``config.json``."""
+        return cls.name if cls.group == "Heterformer" else MODEL_TYPE_PREFIX + cls.name
+
+    def resolved(self) -> Self:
+        """With what suits the backbone in the place of every 'auto'."""
+        suited = suited_options(self.backbone)
+        open_names = [n for n in suited if getattr(self, n, None) == AUTO]
+        return replace(self, **{name: suited[name] for name in open_names})
+
+    def config_values(self) -> dict[str, Any]:
+        """The values of the saved configuration, by field; the backbone has its own configuration."""
+        values = dict(vars(self.resolved()))
+        del values["backbone"]
+        return values | {"normalize": values["normalize"] == "yes"}
+
+
+@dataclass(frozen=True)
+class TextlessOptions(ModelOptions):
+    """Options of models that embed textless nodes."""
+
+    textless_dim: int = 64
+    """Width of a textless node's own embedding (Eq. 9)."""
+
+
+@dataclass(frozen=True)
+class AggregationOptions(ModelOptions):
+    """Options of models that aggregate neighbours."""
+
+    aggregation_init: Literal["identity", "random"] = "identity"
+    """Start of the neighbour aggregation: a weighted mean of neighbours, or random (the paper)."""
+
+
+@dataclass(frozen=True)
+class CascadedOptions(AggregationOptions):
+    """Options of models with a graph convolution behind the PLM."""
+
+    family: ClassVar[Family] = "cascaded"
+    group: ClassVar[Group] = "homogeneous GNN"
+
+
+@dataclass(frozen=True)
+class HeterogeneousCascadedOptions(CascadedOptions, TextlessOptions):
+    """The same for convolutions over typed edges and textless nodes."""
+
+    group: ClassVar[Group] = "heterogeneous GNN"
+
+
+@dataclass(frozen=True)
+class NestedOptions(AggregationOptions):
+    """Options of models that aggregate neighbours in each layer of the PLM."""
+
+    family: ClassVar[Family] = "nested"
+    # An aggregation inside the layers starts further from where it is useful than most convolutions.
+    new_learning_rate: ClassVar[float] = 5e-4
+
+    neighbor_pooling: Literal["auto", "cls", "mean"] = "auto"
+    """What a text gives to its neighbours in each layer: its [CLS] state (the paper) or the mean of its
+    tokens."""
+
+
+@dataclass(frozen=True)
+class HeterformerOptions(NestedOptions, TextlessOptions):
+    """Heterformer's options, the paper's ablations among them."""
+
+    name = "heterformer"
+    display_name = "Heterformer"
+    path = "heterformer.models.heterformer:Heterformer"
+    group = "Heterformer"
+
+    virtual_tokens: Literal["both", "text_rich", "textless", "none"] = "both"
+    """Virtual neighbour tokens: both kinds, one kind, or none (text only)."""
+    heterogeneous_projection: bool = True
+    """Separate projections per edge type (W_r) and per textless type (W_phi)."""
+    aggregation_heads: int | None = None
+    """Heads of the neighbour aggregation (the paper's chunks k); unless given, as many as the backbone's."""
+    share_aggregation_layers: bool = False
+    """One aggregation for all layers instead of one per layer."""
+    share_aggregation_kinds: bool = False
+    """One aggregation for both virtual tokens instead of one each."""
+
+
+@dataclass(frozen=True)
+class MeanSageOptions(CascadedOptions):
+    """MeanSAGE's options. It uses the backbone's tokenizer and width, not its weights."""
+
+    name = "mean_sage"
+    display_name = "MeanSAGE"
+    path = "heterformer.models.baselines.mean_sage:MeanSage"
+    family = "bag of words"
+    group = "vanilla"
+
+    vocabulary: int = 10_000
+    """Words in a bag of words, the most frequent ones (the paper: 10,000, 2,000 and 5,000 for its
+    networks)."""
+    vector_width: int | None = None
+    """The length of a vector; unless given, the backbone's width."""
+
+
+@dataclass(frozen=True)
+class BertOptions(ModelOptions):
+    """BERT's options."""
+
+    name = "bert"
+    display_name = "BERT"
+    path = "heterformer.models.baselines.bert:Bert"
+    family = "text-only"
+    group = "vanilla"
+
+
+@dataclass(frozen=True)
+class BertMeanSageOptions(CascadedOptions):
+    """BERT+MeanSAGE's options."""
+
+    name = "bert_mean_sage"
+    display_name = "BERT+MeanSAGE"
+    path = "heterformer.models.baselines.bert_mean_sage:BertMeanSage"
+
+
+@dataclass(frozen=True)
+class BertMaxSageOptions(CascadedOptions):
+    """BERT+MaxSAGE's options."""
+
+    name = "bert_max_sage"
+    display_name = "BERT+MaxSAGE"
+    path = "heterformer.models.baselines.bert_max_sage:BertMaxSage"
+
+
+@dataclass(frozen=True)
+class BertGatOptions(CascadedOptions):
+    """BERT+GAT's options."""
+
+    name = "bert_gat"
+    display_name = "BERT+GAT"
+    path = "heterformer.models.baselines.bert_gat:BertGat"
+
+
+@dataclass(frozen=True)
+class GraphFormersOptions(NestedOptions):
+    """GraphFormers' options."""
+
+    name = "graph_formers"
+    display_name = "GraphFormers"
+    path = "heterformer.models.baselines.graph_formers:GraphFormers"
+    group = "homogeneous GNN"
+
+
+@dataclass(frozen=True)
+class BertRgcnOptions(HeterogeneousCascadedOptions):
+    """BERT+RGCN's options."""
+
+    name = "bert_rgcn"
+    display_name = "BERT+RGCN"
+    path = "heterformer.models.baselines.bert_rgcn:BertRgcn"
+
+
+@dataclass(frozen=True)
+class BertHanOptions(HeterogeneousCascadedOptions):
+    """BERT+HAN's options."""
+
+    name = "bert_han"
+    display_name = "BERT+HAN"
+    path = "heterformer.models.baselines.bert_han:BertHan"
+
+
+@dataclass(frozen=True)
+class BertHgtOptions(HeterogeneousCascadedOptions):
+    """BERT+HGT's options."""
+
+    name = "bert_hgt"
+    display_name = "BERT+HGT"
+    path = "heterformer.models.baselines.bert_hgt:BertHgt"
+    new_learning_rate = 1e-3
+
+
+@dataclass(frozen=True)
+class BertShgnOptions(HeterogeneousCascadedOptions):
+    """BERT+SHGN's options."""
+
+    name = "bert_shgn"
+    display_name = "BERT+SHGN"
+    path = "heterformer.models.baselines.bert_shgn:BertShgn"
+    new_learning_rate = 1e-3
+
+
+@dataclass(frozen=True)
+class GraphFormersPlusOptions(NestedOptions, TextlessOptions):
+    """GraphFormers++'s options."""
+
+    name = "graph_formers_plus"
+    display_name = "GraphFormers++"
+    path = "heterformer.models.baselines.graph_formers_plus:GraphFormersPlus"
+    group = "heterogeneous GNN"
+
+
+if TYPE_CHECKING:
+    ModelName = str
+else:
+    ModelName = Literal[tuple(MODEL_OPTIONS)]
+
+
+@dataclass(frozen=True)
+class EveryModelOptions(*MODEL_OPTIONS.values()):  # type: ignore[misc]
+    """The options of all models at once: one command line for a comparison of them."""
+
+    def options_for(self, model: type[ModelOptions]) -> ModelOptions:
+        """Those of one model."""
+        return model(**{name: getattr(self, name) for name in model.option_names()})
+
+
+def every_model(options: ModelOptions) -> EveryModelOptions:
+    """The options of all models, as far as one model's options tell them."""
+    return EveryModelOptions(**vars(options))
+
+
+def check_option(options: object, name: str, value: Any, hint: Any) -> None:
+    """Refuse a value that is not of the type ``hint``; numbers are more than 0."""
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not fits(value, hint) or (number and value <= 0):
+        what = expected(hint).replace("a whole", "a positive whole").replace("a number", "a positive number")
+        raise OptionError(options, name, f"is {value!r}, expected {what}.")

@@ -1,0 +1,66 @@
+"""Values of options: whether one fits the type of its field, and how a text or YAML value is read as one."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+
+def option_types(options: type) -> dict[str, Any]:
+    """The types of a dataclass's fields, without annotations for the command line."""
+    hints = get_type_hints(options)
+    return {field.name: hints[field.name] for field in fields(options)}
+
+
+def fits(value: object, hint: Any) -> bool:
+    """Whether a value is of the type of a field."""
+    kinds, words = _kinds(hint), _words(hint)
+    if value is None or isinstance(value, bool):
+        return type(value) in kinds
+    if isinstance(value, str):
+        return str in kinds or value in words
+    return isinstance(value, (int, float) if float in kinds else tuple(kinds - {None}))
+
+
+def expected(hint: Any) -> str:
+    """What a field takes, in words."""
+    kinds, words = _kinds(hint), _words(hint)
+    names = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+    found = [name for kind, name in names.items() if kind in kinds]
+    if words and not found:
+        return f"one of {', '.join(words)}"
+    return " or ".join([*found, *map(repr, words)])
+
+
+def read_value(value: object, hint: Any) -> Any:
+    """A value as the field has it; ValueError if it is none.
+
+    YAML reads ``1e-5`` as a text, and ``yes`` and ``no`` as true and false.
+    """
+    kinds, words = _kinds(hint), _words(hint)
+    if isinstance(value, bool) and bool not in kinds:
+        value = "yes" if value else "no"
+    if isinstance(value, str) and str not in kinds and value not in words:
+        if type(None) in kinds and value.lower() in ("none", "null"):
+            return None
+        value = next((kind(value) for kind in (int, float) if kind in kinds), value)
+    if str in kinds and isinstance(value, (int, float)):
+        value = str(value)
+    if not fits(value, hint):
+        raise ValueError
+    return float(value) if float in kinds and isinstance(value, int) else value
+
+
+def _kinds(hint: Any) -> set[Any]:
+    return {kind for kind in _parts(hint) if get_origin(kind) is not Literal}
+
+
+def _words(hint: Any) -> list[str]:
+    return [word for kind in _parts(hint) if get_origin(kind) is Literal for word in get_args(kind)]
+
+
+def _parts(hint: Any) -> tuple[Any, ...]:
+    if get_origin(hint) is Annotated:
+        hint = get_args(hint)[0]
+    return get_args(hint) if isinstance(hint, UnionType) or get_origin(hint) is Union else (hint,)
