@@ -27,8 +27,8 @@ def test_ranges_are_laid_end_to_end(spans: list[tuple[int, int]]) -> None:
     assert ranges(start, start + length).tolist() == [p for s, n in spans for p in range(s, s + n)]
 
 
-@pytest.mark.parametrize(("count", "among"), [(10, 1), (10, 2), (7, 3), (2, 3), (0, 2), (64, 8)])
-def test_shares_are_even_and_are_all_there_is(count: int, among: int) -> None:
-    parts = [list(range(count))[share_of(count, number, among)] for number in range(among)]
+@pytest.mark.parametrize(("count", "world_size"), [(10, 1), (10, 2), (7, 3), (2, 3), (0, 2), (64, 8)])
+def test_shares_are_even_and_complete(count: int, world_size: int) -> None:
+    parts = [list(range(count))[share_of(count, rank, world_size)] for rank in range(world_size)]
     assert [thing for part in parts for thing in part] == list(range(count))
     assert max(map(len, parts)) - min(map(len, parts)) <= 1

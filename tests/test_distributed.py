@@ -1,4 +1,4 @@
-"""Several processes compute what one would with all their pairs, stop together and go on together."""
+"""Several processes compute what one would with all their pairs, stop together and resume together."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def assert_close(found: dict[str, Tensor], expected: dict[str, Tensor], rounding
         torch.testing.assert_close(found[name], gradient, rtol=rounding, atol=atol)
 
 
-# --- A step -----------------------------------------------------------------------------------------------
+# --- One training step ------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +109,7 @@ def test_two_processes_have_the_gradients_of_one_with_twice_the_batch(tmp_path: 
     assert keep > mask  # which reached across the two
 
 
-def test_a_process_without_pairs_takes_part(tmp_path: Path, pairs: int) -> None:
+def test_a_process_without_pairs_joins_the_collectives(tmp_path: Path, pairs: int) -> None:
     sizes = ((count, size) for count in (3, 4, 5) for size in range(4, pairs))
     count, size = next((c, s) for c, s in sizes if 2 <= pairs % (c * s) < c)
     last = pairs // (count * size)
@@ -120,7 +120,7 @@ def test_a_process_without_pairs_takes_part(tmp_path: Path, pairs: int) -> None:
         assert_close(each, expected)
 
 
-# --- What is exchanged ------------------------------------------------------------------------------------
+# --- Collective operations --------------------------------------------------------------------------------
 
 ROWS = ([3, 1, 3, 7], None, [1])  # touched in each of three processes; a row may be met twice
 WIDTH = 4
@@ -163,7 +163,7 @@ def exchange(out: Path) -> None:
     save_file(found, out / f"{processes.rank}.safetensors")
 
 
-def test_touched_rows_are_exchanged_and_no_others(tmp_path: Path) -> None:
+def test_only_used_rows_are_exchanged(tmp_path: Path) -> None:
     assert together(tmp_path, 3, exchange, tmp_path) == [0, 0, 0], said(tmp_path, 0)
     for rank in range(3):
         found = load_file(tmp_path / f"{rank}.safetensors")
@@ -181,7 +181,7 @@ def test_touched_rows_are_exchanged_and_no_others(tmp_path: Path) -> None:
         assert found["any"].tolist() == [True, False]
 
 
-def test_one_process_exchanges_nothing() -> None:
+def test_a_world_size_of_one_sends_nothing() -> None:
     alone, rows = ProcessGroup(), torch.ones(2, 3, requires_grad=True)
     assert alone.is_main
     assert alone.all_gather(rows) is rows
@@ -197,11 +197,11 @@ def test_more_processes_than_gpus_are_refused(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    with pytest.raises(InputError, match=r"^4 processes were started here, but there are 2 GPUs; start at"):
+    with pytest.raises(InputError, match=r"^found 4 processes on a machine with 2 GPUs; start at most 2"):
         ProcessGroup.from_environment()
 
 
-# --- Runs -------------------------------------------------------------------------------------------------
+# --- Whole runs -------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -233,7 +233,7 @@ def line_by_line(run: Run) -> dict[tuple[int, str], dict[str, float]]:
     return found | {(0, w["node_type"]): {"mrr": w["mrr"], "before": w["untrained"]} for w in warm_ups}
 
 
-def test_two_processes_train_the_run_that_one_would(whole: Run, alone: Run) -> None:
+def test_two_processes_train_the_same_run_as_one(whole: Run, alone: Run) -> None:
     assert_similar(whole, alone)
     assert whole.finished
     assert "training, 16 pairs a step, ended because" in (whole.path / "README.md").read_text()
@@ -243,7 +243,7 @@ def test_two_processes_train_the_run_that_one_would(whole: Run, alone: Run) -> N
         assert sentence not in said(whole.path.parent, 1)
 
 
-def test_textless_tables_are_what_one_would_make_of_them(whole: Run, alone: Run) -> None:
+def test_textless_tables_are_the_same_as_those_of_one_process(whole: Run, alone: Run) -> None:
     one, two = (load_file(run.last / "optimizer.safetensors") for run in (whole, alone))
     moments = {name for name, value in two.items() if name.startswith("1.") and value.ndim == 2}
     assert len(moments) == 3 * 2  # of authors, venues and tokens
@@ -253,7 +253,7 @@ def test_textless_tables_are_what_one_would_make_of_them(whole: Run, alone: Run)
         torch.testing.assert_close(one[name], two[name], rtol=1e-2, atol=1e-3 * float(two[name].abs().max()))
 
 
-def test_two_processes_go_on_to_the_same_bits(whole: Run, tmp_path: Path) -> None:
+def test_two_processes_resume_to_the_same_bits(whole: Run, tmp_path: Path) -> None:
     for steps in (7, STEPS):
         run = trained_by(2, tmp_path, max_steps=steps)
     assert not differ(run, whole)
@@ -272,7 +272,7 @@ def test_two_processes_with_cached_states(tmp_path: Path) -> None:
     assert not run.states.exists()
 
 
-def test_one_goes_on_where_two_stopped(whole: Run, tmp_path: Path) -> None:
+def test_one_process_resumes_what_two_started(whole: Run, tmp_path: Path) -> None:
     """With as many pairs a step it meets the same pairs, and dropout is the same in micro-batches."""
     trained_by(2, tmp_path, max_steps=7)
     run = trained(tmp_path / "run", batch_size=2 * B, micro_batch=B)
@@ -280,7 +280,7 @@ def test_one_goes_on_where_two_stopped(whole: Run, tmp_path: Path) -> None:
     assert run.options().batch_size == 2 * B
 
 
-def test_another_number_of_processes_goes_on_by_pairs(
+def test_another_world_size_resumes_at_the_same_pair(
     tmp_path: Path, pairs: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     trained_by(2, tmp_path, max_steps=3)
@@ -297,14 +297,14 @@ def test_another_number_of_processes_goes_on_by_pairs(
     assert np.isfinite(losses(run)).all()
 
 
-# --- Ends -------------------------------------------------------------------------------------------------
+# --- Signals, errors and deaths ---------------------------------------------------------------------------
 
 
 def slow_at(network: Path, path: Path, until: Path, asked: TrainingOptions) -> None:
     waiting_at(5, until, train_together, network, path, asked)
 
 
-def test_a_signal_to_one_stops_all(whole: Run, tmp_path: Path) -> None:
+def test_a_signal_to_one_process_stops_all(whole: Run, tmp_path: Path) -> None:
     asked, path = options(batch_size=B, checkpoint_minutes=MANY), tmp_path / "run"
     go = tmp_path / "go"
     processes = start_together(tmp_path, 2, slow_at, tiny_network().path, path, go, asked)
@@ -328,7 +328,7 @@ def test_a_signal_to_one_stops_all(whole: Run, tmp_path: Path) -> None:
     assert not differ(run, whole)
 
 
-def test_a_mistake_is_told_once(tmp_path: Path) -> None:
+def test_an_error_is_reported_by_the_main_process_alone(tmp_path: Path) -> None:
     taken, damaged = tmp_path / "taken", trained(tmp_path / "damaged", max_steps=1, batch_size=B)
     taken.mkdir()
     (taken / "thesis.tex").touch()
@@ -351,7 +351,9 @@ def test_a_mistake_is_told_once(tmp_path: Path) -> None:
     assert together(tmp_path, 2, commands, *asked) == [0, 0]
     told = (tmp_path / "0.log").read_text().splitlines()
     assert told[0] == f"error: {taken}: exists and is not a run; choose another name."
-    assert told[2].startswith("error: process 1 of 2: the options, the network or the run folder are others;")
+    assert told[2].startswith(
+        "error: rank 1 of 2 processes has other options, network or run folder than rank 0;"
+    )
     assert any(line.startswith(f"error: {damaged.last}: cannot be read or is damaged") for line in told)
     assert sum(line.startswith("error: ") for line in told) == len(asked)
     others = (tmp_path / "1.log").read_text().splitlines()
@@ -365,13 +367,13 @@ def fail_alone() -> None:
     processes.barrier()
 
 
-def test_who_is_left_says_so(tmp_path: Path) -> None:
+def test_a_remaining_process_reports_lost_peers(tmp_path: Path) -> None:
     assert together(tmp_path, 2, fail_alone) == [1, 1]
     assert "one finds fault" in said(tmp_path, 1)
-    assert "process 0 of 2: lost the others, whose own messages say why" in said(tmp_path, 0)
+    assert "rank 0 of 2 lost the other processes; see their messages" in said(tmp_path, 0)
 
 
-def test_who_is_left_after_a_kill_ends_by_itself(tmp_path: Path) -> None:
+def test_a_remaining_process_ends_after_a_kill(tmp_path: Path) -> None:
     """Without a launcher that would end it."""
     path = tmp_path / "run"
     endless = options(batch_size=B, max_steps=None, checkpoint_minutes=MANY, epochs=100_000)
@@ -382,7 +384,7 @@ def test_who_is_left_after_a_kill_ends_by_itself(tmp_path: Path) -> None:
         os.kill(second.pid, signal.SIGKILL)
         first.join(SECONDS)
         assert first.exitcode not in (0, None)
-        assert "process 0 of 2: lost the others" in said(tmp_path, 0)
+        assert "rank 0 of 2 lost the other processes" in said(tmp_path, 0)
     finally:
         for process in (first, second):
             process.kill()

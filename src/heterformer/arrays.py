@@ -1,4 +1,4 @@
-"""Arrays: how integer arrays are typed here, searched row by row and mapped from disk."""
+"""Integer arrays: types, bisection row by row, ranges, memory mapping."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def bisect_rows(values: AnyInts, start: AnyInts, stop: AnyInts, wanted: AnyInts)
 
 
 def ranges(start: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[np.int64]:
-    """All positions of several ranges, one after the other."""
+    """The concatenated positions of several ranges."""
     lengths = stop - start
     ends = np.cumsum(lengths)
     total = int(ends[-1]) if len(ends) else 0
@@ -42,6 +42,6 @@ def mapped(path: Path) -> NDArray[Any]:
     return np.asarray(array)  # a plain view of the mapping: indexing a np.memmap itself is slow
 
 
-def share_of(count: int, number: int, among: int) -> slice:
-    """What falls to one of several when ``count`` things are divided evenly, in their order."""
-    return slice(count * number // among, count * (number + 1) // among)
+def share_of(count: int, rank: int, world_size: int) -> slice:
+    """The part of ``count`` items for one of ``world_size`` processes: even, consecutive parts."""
+    return slice(count * rank // world_size, count * (rank + 1) // world_size)

@@ -1,4 +1,4 @@
-"""Where to compute."""
+"""The device to compute on."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ Device = Literal["auto", "cpu"]
 
 
 def chosen_device(device: Device) -> torch.device:
-    """A GPU if there is one and ``auto`` was chosen, as Accelerate does for training; else the CPU."""
-    found = torch.accelerator.current_accelerator(check_available=True) if device == "auto" else None
-    return found or torch.device("cpu")
+    """For ``auto`` a GPU if there is one, as Accelerate chooses for training; else the CPU."""
+    accelerator = torch.accelerator.current_accelerator(check_available=True) if device == "auto" else None
+    return accelerator or torch.device("cpu")

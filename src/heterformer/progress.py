@@ -19,26 +19,26 @@ from rich.progress import (
 )
 from rich.text import Text
 
-MEMORY = 3600.0  # seconds that a speed is the mean of, at most; rich looks at the last thousand moves only
+SPEED_PERIOD = 3600.0  # seconds over which a speed is averaged; rich averages at most 1,000 updates
 console = Console()
 messages = Console(stderr=True)
 _silent = False
 
 
 def silence() -> None:
-    """No more sentences and bars from this process, since another of the same run tells them; errors stay."""
+    """Print no more messages and bars, because another process of the run does; errors are still printed."""
     global _silent
     _silent = True
 
 
 def say(sentence: str) -> None:
-    """As it is: a path may hold what rich takes for markup, and nobody wants to copy a wrapped command."""
+    """Print a message as it is: without markup, which a path may contain, and unwrapped, to be copied."""
     if not _silent:
         messages.print(Text(sentence), soft_wrap=True)
 
 
 class Bar:
-    """One running bar; ``advance`` and ``describe`` are all a long computation needs to know."""
+    """A progress bar as long computations see it: ``advance`` and ``describe``."""
 
     def __init__(self, progress: Progress | None, total: float) -> None:
         self._progress = progress
@@ -54,7 +54,7 @@ class Bar:
 
 
 class _Speed(ProgressColumn):
-    """How many units were done per second lately."""
+    """Units per second."""
 
     def __init__(self, unit: str) -> None:
         super().__init__()
@@ -67,10 +67,7 @@ class _Speed(ProgressColumn):
 
 @contextmanager
 def progress_bar(description: str, total: float, unit: str = "") -> Iterator[Bar]:
-    """A bar on standard error that vanishes when done, so that results stay readable and pipes stay clean.
-
-    With a ``unit`` it also tells how many of them are done per second.
-    """
+    """A bar on standard error that disappears when done. With a ``unit`` it also shows units per second."""
     if _silent or not messages.is_terminal:
         yield Bar(None, total)
         return
@@ -82,8 +79,8 @@ def progress_bar(description: str, total: float, unit: str = "") -> Iterator[Bar
         TimeRemainingColumn(),
         *([_Speed(unit)] if unit else []),
     )
-    # A slow model may take minutes between two moves, after which rich would know no speed and no time left.
-    with Progress(*columns, console=messages, transient=True, speed_estimate_period=MEMORY) as progress:
+    # Updates of a slow model are minutes apart; with a shorter period rich would show no speed.
+    with Progress(*columns, console=messages, transient=True, speed_estimate_period=SPEED_PERIOD) as progress:
         bar = Bar(progress, total)
         bar.describe(description)
         yield bar
@@ -91,7 +88,7 @@ def progress_bar(description: str, total: float, unit: str = "") -> Iterator[Bar
 
 @contextmanager
 def waiting(description: str) -> Iterator[None]:
-    """A line on standard error while something runs that cannot tell how far it is; it vanishes when done."""
+    """A spinner on standard error for work of unknown length; it disappears when done."""
     if _silent or not messages.is_terminal:
         yield
         return

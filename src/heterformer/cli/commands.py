@@ -182,11 +182,11 @@ def train(
         preset: 'paper' is the paper's hyper-parameter table; flags and --config override it.
     """
     _quiet_transformers()
-    from heterformer.distributed import leave
+    from heterformer.distributed import destroy_process_group
     from heterformer.training.loop import train as train_run
 
     train_run(Network.open(network), run, options)
-    leave()
+    destroy_process_group()
 
 
 def evaluate(
@@ -209,7 +209,7 @@ def evaluate(
         out: With --vectors, the folder for the report; FILE.report unless given.
     """
     _quiet_transformers()
-    from heterformer.distributed import ProcessGroup, leave
+    from heterformer.distributed import ProcessGroup, destroy_process_group
     from heterformer.evaluation.page import PAGE, as_json, sheets
     from heterformer.evaluation.report import report_on_run, report_on_vectors
 
@@ -219,7 +219,7 @@ def evaluate(
         place = path
         processes = ProcessGroup.from_environment(options.device)
         found, about = report_on_run(path, options, processes)
-        leave()
+        destroy_process_group()
         if not processes.is_main:
             return
     else:
@@ -258,12 +258,12 @@ def embed(
         device: Where to compute: a GPU if there is one, or the CPU.
     """
     _quiet_transformers()
-    from heterformer.distributed import ProcessGroup, leave
+    from heterformer.distributed import ProcessGroup, destroy_process_group
     from heterformer.embedding.embed import embed_run
 
     processes = ProcessGroup.from_environment(device)
     vectors = embed_run(run, out, options, network=network, since=since, device=device, processes=processes)
-    leave()
+    destroy_process_group()
     if processes.is_main:
         console.print(Text(f"Wrote vectors of {', '.join(vectors.types)} nodes to {out}."), soft_wrap=True)
 
