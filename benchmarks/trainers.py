@@ -10,12 +10,13 @@ from transformers import AutoTokenizer, BertConfig, BertModel
 
 from heterformer.datasets.synthetic import SyntheticOptions, write_synthetic
 from heterformer.distributed import ProcessGroup
+from heterformer.models.options import HeterformerOptions
 from heterformer.models.plm.minilm import backbone_path
 from heterformer.network.build import build_network
 from heterformer.network.spec import NetworkSpec
 from heterformer.network.store import Network
 from heterformer.training.loop import Trainer
-from heterformer.training.options import ModelOptions, TrainingOptions
+from heterformer.training.options import TrainingOptions
 from heterformer.training.run import Run
 
 
@@ -34,7 +35,7 @@ def prepare(folder: Path, papers: int, tiny: bool) -> None:
 def new_trainer(folder: Path, processes: ProcessGroup | None = None, **options: Any) -> Trainer:
     """A new run in a folder that ``prepare`` filled; nothing is warmed up."""
     tiny = folder / "backbone"
-    model = ModelOptions(backbone=str(tiny) if tiny.is_dir() else "minilm").resolved()
+    model = HeterformerOptions(backbone=str(tiny) if tiny.is_dir() else "minilm").resolved()
     asked = TrainingOptions(model=model, device="cpu", **options).resolved()
     processes = processes or ProcessGroup()
     network, run = Network.open(folder / "network"), Run(folder / f"run-{processes.world_size}")

@@ -6,12 +6,13 @@ from pathlib import Path
 
 from heterformer.evaluation.link_prediction_table import link_prediction_table
 from heterformer.evaluation.open_run import OpenRun, link_prediction_of, open_run
+from heterformer.models.options import HeterformerOptions
 from heterformer.network.store import Network
 from heterformer.progress import console
 from heterformer.training.loop import train
-from heterformer.training.options import ModelOptions, TrainingOptions
+from heterformer.training.options import TrainingOptions
 
-MODELS = {"Heterformer": ModelOptions(), "text only": ModelOptions(virtual_tokens="none")}
+MODELS = {"Heterformer": HeterformerOptions(), "text only": HeterformerOptions(virtual_tokens="none")}
 
 
 def train_both(network: Network, folder: Path, steps: int) -> dict[str, OpenRun]:

@@ -19,12 +19,13 @@ from transformers import AutoTokenizer, BertConfig, BertModel
 from heterformer.datasets.synthetic import SyntheticOptions, write_synthetic
 from heterformer.datasets.synthetic_words import VOCABULARY
 from heterformer.models import Heterformer
+from heterformer.models.options import MODEL_OPTIONS
 from heterformer.network.build import build_network
 from heterformer.network.build.frames import temporary_folder
 from heterformer.network.spec import NetworkSpec
 from heterformer.network.store import Network
 from heterformer.network.tokens import PackedTokens, open_tokens
-from heterformer.training.options import ModelOptions, TrainingOptions, WarmUpOptions
+from heterformer.training.options import TrainingOptions, WarmUpOptions
 from tests.networks import SPECIAL, new_tokenizer
 
 WORDS = (*SPECIAL, *dict.fromkeys(word for phrase in VOCABULARY for word in phrase.split()))
@@ -60,10 +61,13 @@ def synthetic_network(folder: Path, papers: int = 200, **more: Any) -> Network:
 
 def tiny_options(backbone: str, **changes: Any) -> TrainingOptions:
     """A training of a few quick steps; ``changes`` are options of the training or of the model."""
-    model = {name: changes.pop(name) for name in tuple(changes) if name in ModelOptions.__dataclass_fields__}
+    model = MODEL_OPTIONS[changes.pop("model", "heterformer")]
+    usual = {"backbone": backbone, "textless_dim": 8}
+    values = {name: value for name, value in usual.items() if name in model.option_names()}
+    values |= {name: changes.pop(name) for name in tuple(changes) if name in model.option_names()}
     return replace(
         TrainingOptions(
-            model=ModelOptions(**{"backbone": backbone, "textless_dim": 8} | model),
+            model=model(**values),
             warm_up=WarmUpOptions(warm_up_epochs=2, warm_up_batch_size=128),
             batch_size=16,
             learning_rate=1e-3,

@@ -18,7 +18,6 @@ ROOMS = (
     "untrusted",
     "temporary",
     "options",
-    "typed_flags",
     "progress",
     "files",
     "arrays",

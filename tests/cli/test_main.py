@@ -141,7 +141,7 @@ MISTAKES: list[tuple[Callable[[Tables], list[object]], str]] = [
     (no_network, ": not a network, expected a folder that 'heterformer build' wrote."),
     (
         bad_share,
-        "found --train 2.0 and --validation 0.1, expected positive shares that leave some for the test.",
+        "--train is 2.0 and --validation 0.1, expected positive shares that leave some for the test.",
     ),
     (no_place_for_a_split, "nowhere/split.parquet: the split cannot be written (No such file or directory"),
 ]

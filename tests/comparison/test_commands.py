@@ -99,7 +99,7 @@ def test_the_preset_is_for_comparisons_too(tmp_path: Path) -> None:
 
 def test_an_option_that_models_decide(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = failed(capsys, "compare", tiny_network().path, tmp_path / "out", "--virtual-tokens", "none")
-    assert said == "--virtual-tokens is for 'heterformer train'; a comparison's are chosen by --models."
+    assert said == "--virtual-tokens is 'none', expected nothing: a comparison varies it by --models."
     assert not (tmp_path / "out").exists()
 
 
@@ -123,7 +123,7 @@ def test_plot_draws_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 @pytest.mark.usefixtures("quick")
 def test_what_is_asked_for_in_vain(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ("compare", tiny_network().path, tmp_path / "cmp")
-    assert failed(capsys, *words, "--models").startswith("--models names none; expected models")
+    assert failed(capsys, *words, "--models").startswith("--models is empty, expected models")
     assert failed(capsys, *words, "--seeds", "-1") == "--seeds are -1, expected different ones, none below 0."
     assert not (tmp_path / "cmp").exists()
 

@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 import yaml
 
+from heterformer.cli.training_flags import training_defaults
 from heterformer.comparison.core import compare, finished_comparison, is_comparison
 from heterformer.comparison.job import Job
 from heterformer.comparison.results import Comparison
 from heterformer.errors import InputError
-from heterformer.training.options import TrainingOptions, with_config
+from heterformer.models.options import EveryModelOptions
+from heterformer.training.options import TrainingOptions
 from tests.comparison.comparing import pretended, pretended_comparison
 from tests.learning import synthetic_network, tiny_network, tiny_options, tiny_reader
 
@@ -134,15 +136,15 @@ def test_a_larger_budget_goes_on_with_what_is_asked_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "flag"), [({"batch_size": 17}, "--batch-size"), ({"max_steps": 200}, "--max-steps")]
+    ("changes", "name"), [({"batch_size": 17}, "batch_size"), ({"max_steps": 200}, "max_steps")]
 )
 def test_other_options_or_a_smaller_budget_want_another_folder(
-    tmp_path: Path, changes: dict[str, int], flag: str
+    tmp_path: Path, changes: dict[str, int], name: str
 ) -> None:
     out = tmp_path / "out"
     pretended_comparison(out, SKILL, seeds=(0,))
     options = replace(tiny_options(tiny_reader(), max_steps=300), **changes)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match=rf"cannot go on with {flag} changed; give the old values"):
+    with pytest.raises(InputError, match=rf"cannot resume with {name} changed; give the old values"):
         compare(tiny_network(), out, SKILL, (0,), options, runner=pretended(SKILL))
 
 
@@ -194,5 +196,6 @@ def test_the_folder_keeps_the_common_options(tmp_path: Path) -> None:
     pretended_comparison(out, {"bert": 0.3}, seeds=(0,), evaluate_every=7)
     kept = yaml.safe_load((out / "compare.yaml").read_text())
     assert TrainingOptions.from_dict(kept["options"]).evaluate_every == 7
-    words = with_config(["compare", "net", "out", "--config", str(out / "compare.yaml")])
-    assert words[words.index("--evaluate-every") + 1] == "7"
+    common = training_defaults(["net", "out", "--config", str(out / "compare.yaml")], every_model=True)
+    assert common == TrainingOptions.from_dict(kept["options"], EveryModelOptions)
+    assert common.evaluate_every == 7

@@ -86,16 +86,16 @@ def test_counts_are_limits(tmp_path: Path) -> None:
     [
         (
             {"textless": ("shelf",)},
-            "--textless: found 'shelf', expected each type once with a number, such as shelf=5.",
+            "textless has 'shelf', expected each type once with a number, such as shelf=5.",
         ),
-        ({"textless": ("shelf=0",)}, "--textless: found 'shelf=0', expected each type once with a number"),
-        ({"textless": ("a=1", "a=2")}, "--textless: found 'a=2', expected each type once with a number"),
-        ({"textless": ("book=1",)}, "--text-type is 'book', which --textless names as well."),
+        ({"textless": ("shelf=0",)}, "textless has 'shelf=0', expected each type once with a number"),
+        ({"textless": ("a=1", "a=2")}, "textless has 'a=2', expected each type once with a number"),
+        ({"textless": ("book=1",)}, "text_type is 'book', which textless has as well."),
         (
             {"counts": ("user=5",)},
-            "--counts names 'user', the types of --textless are shelf, author, publisher, ",
+            "counts has 'user', the types of textless are shelf, author, publisher, ",
         ),
-        ({"text_neighbors": -1}, "--text-neighbors is -1, expected 0 or more."),
+        ({"text_neighbors": -1}, "text_neighbors is -1, expected 0 or more."),
     ],
 )
 def test_a_wrong_option_is_one_sentence(options: dict[str, object], message: str) -> None:

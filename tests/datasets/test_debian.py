@@ -211,7 +211,7 @@ def test_some_sections_only(tmp_path: Path) -> None:
 def test_a_section_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         built_of(tmp_path, some(), sections=("game",))
-    expected = "--sections: there is no section 'game', the sections are fonts, libs, text."
+    expected = "sections has 'game', expected some of fonts, libs, text."
     assert str(caught.value) == expected
 
 

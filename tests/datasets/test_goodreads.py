@@ -138,9 +138,7 @@ def test_no_shelf_left_is_one_sentence(tmp_path: Path) -> None:
     ):
         built(tmp_path, 1_000, 100_000)
     assert (GoodreadsOptions().min_shelf_degree, GoodreadsOptions().max_shelf_degree) == (1_000, 100_000)
-    with pytest.raises(
-        InputError, match="--min-shelf-degree is 5, --max-shelf-degree 4, expected at least 1"
-    ):
+    with pytest.raises(InputError, match="min_shelf_degree is 5, max_shelf_degree 4, expected at least 1"):
         GoodreadsOptions(5, 4)
 
 

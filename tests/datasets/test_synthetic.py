@@ -292,24 +292,24 @@ def test_interrupted_writing_leaves_nothing_behind(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"papers": 199}, "--papers is 199, expected a value from 200 to 5000000."),
-        ({"papers": 5_000_001}, "--papers is 5000001, expected a value from 200 to 5000000."),
-        ({"authors": 10}, "--authors is 10, expected a value from 1980 to 28000 for 10000 papers."),
-        ({"authors": 28_001}, "--authors is 28001, expected a value from 1980 to 28000 for 10000 papers."),
-        ({"venues": 49}, "--venues is 49, expected a value from 50 to 1000 for 10000 papers."),
-        ({"venues": 1001}, "--venues is 1001, expected a value from 50 to 1000 for 10000 papers."),
+        ({"papers": 199}, "papers is 199, expected a value from 200 to 5000000."),
+        ({"papers": 5_000_001}, "papers is 5000001, expected a value from 200 to 5000000."),
+        ({"authors": 10}, "authors is 10, expected a value from 1980 to 28000 for 10000 papers."),
+        ({"authors": 28_001}, "authors is 28001, expected a value from 1980 to 28000 for 10000 papers."),
+        ({"venues": 49}, "venues is 49, expected a value from 50 to 1000 for 10000 papers."),
+        ({"venues": 1001}, "venues is 1001, expected a value from 50 to 1000 for 10000 papers."),
         (
             {"citations_per_paper": 0.5},
-            "--citations-per-paper is 0.5, expected a value from 1 to 50 for 10000 papers.",
+            "citations_per_paper is 0.5, expected a value from 1 to 50 for 10000 papers.",
         ),
         (
             {"papers": 200, "citations_per_paper": 7},
-            "--citations-per-paper is 7, expected a value from 1 to 6 for 200 papers.",
+            "citations_per_paper is 7, expected a value from 1 to 6 for 200 papers.",
         ),
-        ({"authors_per_paper": 0.9}, "--authors-per-paper is 0.9, expected a value from 1 to 7."),
-        ({"ambiguous": 1.1}, "--ambiguous is 1.1, expected a value from 0 to 1."),
-        ({"ambiguous": float("nan")}, "--ambiguous is nan, expected a value from 0 to 1."),
-        ({"seed": -1}, "--seed is -1, expected a value from 0 to 9223372036854775807."),
+        ({"authors_per_paper": 0.9}, "authors_per_paper is 0.9, expected a value from 1 to 7."),
+        ({"ambiguous": 1.1}, "ambiguous is 1.1, expected a value from 0 to 1."),
+        ({"ambiguous": float("nan")}, "ambiguous is nan, expected a value from 0 to 1."),
+        ({"seed": -1}, "seed is -1, expected a value from 0 to 9223372036854775807."),
     ],
 )
 def test_options_out_of_range(options: dict[str, Any], message: str) -> None:

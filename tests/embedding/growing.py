@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from heterformer.models.registry import MODELS, ModelName
+from heterformer.models.options import ModelName
 from heterformer.network.build.frames import temporary_folder
 from heterformer.network.store import Network
 from heterformer.training.loop import train
@@ -77,8 +77,7 @@ class State:
 @cache
 def first_run(model: ModelName) -> Run:
     """A model trained on the first state; whoever changes the run works on a copy."""
-    has_textless = "textless_dim" in MODELS[model].config_class.option_names()
-    options = tiny_options(tiny_reader(), model=model, textless_dim=8 if has_textless else 64, max_steps=2)
+    options = tiny_options(tiny_reader(), model=model, max_steps=2)
     return train(first_state().built(), temporary_folder() / "run", options)
 
 

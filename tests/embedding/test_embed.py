@@ -189,8 +189,8 @@ def _fail(*_: Any) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"types": ("papr",)}, "--types names 'papr', the node types are 'paper', 'author', 'venue'."),
-        ({"all_neighbors": 0}, "--all-neighbors is 0, expected at least 1."),
+        ({"types": ("papr",)}, "types has 'papr', expected some of 'paper', 'author', 'venue'."),
+        ({"all_neighbors": 0}, "all_neighbors is 0, expected at least 1."),
     ],
 )
 def test_a_mistake_is_one_sentence(run: Run, tmp_path: Path, options: dict[str, Any], message: str) -> None:
@@ -263,7 +263,7 @@ def test_h0_in_python_too(run: Run) -> None:
 def test_h0_of_a_model_or_a_choice_that_has_none() -> None:
     with pytest.raises(InputError, match="nodes without text, of which this Heterformer has none"):
         embed(tiny_model(virtual_tokens="none"), tiny_network(), EmbedOptions(h0=True), tokenizer=reader())
-    with pytest.raises(InputError, match="nodes without text, and --types names no such type"):
+    with pytest.raises(InputError, match="nodes without text, but types has no such type"):
         embed(tiny_model(), tiny_network(), EmbedOptions(h0=True, types=("paper",)), tokenizer=reader())
 
 

@@ -154,7 +154,7 @@ def test_mistakes_are_one_sentence(run: Path, tmp_path: Path, failed: Failed) ->
     said = failed(main, ["evaluate", str(run), "--out", str(tmp_path)])
     assert said == "--out goes with --vectors; a run's report is written into the run."
     said = failed(main, ["evaluate", str(run), "--split", "x.parquet"])
-    assert said == "--split goes with --vectors; a run is asked for the pairs of its own split."
+    assert said == "--split goes with vectors; a run is asked for the pairs of its own split."
     (tmp_path / "file").write_text("x")
     said = failed(main, ["evaluate", str(tiny_network().path), "--vectors", str(tmp_path / "file")])
     assert "holds no vectors" in said

@@ -287,7 +287,7 @@ def test_textless_nodes_that_a_model_does_not_know() -> None:
 
 
 def test_a_textless_node_has_no_attention_to_draw(tmp_path: Path) -> None:
-    said = "--against and --figure draw attention; there is none of author 'a3', which has no text."
+    said = "against and figure draw attention; there is none of author 'a3', which has no text."
     assert complaint(tiny_run(), "a3", figure=tmp_path / "x.png") == said
     assert complaint(tiny_run(), "a3", against=tiny_run()) == said
 

@@ -141,16 +141,16 @@ def complaint(network: Network, vectors: dict[str, Any] | None = None, **options
 
 def test_mistakes_in_options(network: Network) -> None:
     assert complaint(network, types=("papper",)) == (
-        "--types names 'papper', the node types are 'paper', 'author', 'venue'."
+        "types has 'papper', expected some of 'paper', 'author', 'venue'."
     )
     assert complaint(network, classes=("poetry",)) == (
-        "--classes names 'poetry', of paper nodes the labels are 'biology', 'history', 'physics'."
+        "classes has 'poetry', of paper nodes the labels are 'biology', 'history', 'physics'."
     )
     assert complaint(network, types=("author", "venue"), classes=("poetry",)) == (
-        "--classes names 'poetry', of author and venue nodes the labels are 'biology', 'history', 'physics'."
+        "classes has 'poetry', of author and venue nodes the labels are 'biology', 'history', 'physics'."
     )
     assert complaint(labelled_network(field=None), types=("author", "venue"), classes=("poetry",)) == (
-        "--classes names 'poetry', of author and venue nodes there are no labels."
+        "classes has 'poetry', of author and venue nodes there are no labels."
     )
 
 
@@ -169,7 +169,7 @@ def test_mistakes_in_vectors(network: Network) -> None:
     vectors = planted_vectors(network)
     papers = vectors["paper"]
     assert complaint(network, {"paper": papers}, types=("venue",)) == (
-        "--types names 'venue', but there are vectors of 'paper' only."
+        "types has 'venue', but there are vectors of 'paper' only."
     )
     broken = papers.copy()
     broken[7, 2] = np.nan

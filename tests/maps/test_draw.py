@@ -115,9 +115,9 @@ def test_mistakes_are_told_before_vectors_are_made(
     run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(search_store, "embed_to", None)
-    known = "the node types are 'paper', 'author', 'venue'"
-    assert failed(capsys, run, "--types", "poem") == f"--types names 'poem', {known}."
-    assert "--classes names 'poetry', of paper nodes the labels are " in failed(
+    known = "expected some of 'paper', 'author', 'venue'"
+    assert failed(capsys, run, "--types", "poem") == f"--types has 'poem', {known}."
+    assert "--classes has 'poetry', of paper nodes the labels are " in failed(
         capsys, run, "--classes", "poetry"
     )
     assert failed(capsys, run, "--perplexity", 0) == "--perplexity is 0.0, expected at least 1."

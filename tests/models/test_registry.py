@@ -13,10 +13,9 @@ import heterformer
 from heterformer.errors import InputError
 from heterformer.models.configuration import NodeEncoderConfig
 from heterformer.models.contract import NodeEncoder
+from heterformer.models.options import MODEL_OPTIONS, ModelName
 from heterformer.models.registry import (
-    DISPLAY_NAMES,
     MODELS,
-    ModelName,
     load_model,
     model_name,
     untrained_model,
@@ -28,7 +27,12 @@ def test_twelve_models_with_the_papers_names() -> None:
     assert tuple(MODELS) == get_args(ModelName)
     assert len(MODELS) == 12
     papers = "Heterformer MeanSAGE BERT BERT+MeanSAGE BERT+MaxSAGE BERT+GAT GraphFormers BERT+RGCN BERT+HAN"
-    assert list(DISPLAY_NAMES.values()) == [*papers.split(), "BERT+HGT", "BERT+SHGN", "GraphFormers++"]
+    assert [options.display_name for options in MODEL_OPTIONS.values()] == [
+        *papers.split(),
+        "BERT+HGT",
+        "BERT+SHGN",
+        "GraphFormers++",
+    ]
     assert "gpt" not in MODELS
 
 

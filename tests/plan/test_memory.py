@@ -29,15 +29,12 @@ NAMES = [name for name in MODELS if name != "mean_sage"]
 
 def model_of(options: TrainingOptions, schema: Schema | None = None) -> NodeEncoder:
     """The model itself, numbers and all."""
-    chosen, kind = options.model.resolved(), MODELS[options.model.model]
-    values = chosen.config_values(kind.config_class.option_names())
-    return kind.from_backbone(chosen.backbone, schema or tiny_network().schema, **values)
+    model, schema = options.model, schema or tiny_network().schema
+    return MODELS[model.name].from_backbone(model.backbone, schema, **model.config_values())
 
 
 def options_for(name: str, **more: Any) -> TrainingOptions:
-    known = MODELS[name].config_class.option_names()
-    given = {"textless_dim": 8 if "textless_dim" in known else 64}  # an option it lacks stays as it is
-    return tiny_options(tiny_reader(), model=name, **given | more)
+    return tiny_options(tiny_reader(), model=name, **more)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -19,7 +19,7 @@ def test_counts_as_given_and_the_rest_in_proportion() -> None:
 
 @pytest.mark.parametrize("words", ["papers=5", "paper", "paper=", "paper=many", "paper=-1", "paper=inf"])
 def test_refuses_counts_that_are_none(words: str) -> None:
-    with pytest.raises(InputError, match="--counts has"):
+    with pytest.raises(InputError, match="counts has"):
         PlanOptions(counts=(words,)).counts_for(COUNTS)
 
 

@@ -23,12 +23,13 @@ from safetensors.torch import load_file
 from heterformer.datasets.synthetic import SyntheticOptions, write_synthetic
 from heterformer.errors import InputError
 from heterformer.evaluation.open_run import OpenRun, open_run
-from heterformer.models.registry import DISPLAY_NAMES, MODELS, load_model
+from heterformer.models.options import MODEL_OPTIONS
+from heterformer.models.registry import MODELS, load_model
 from heterformer.network.build import build_network
 from heterformer.network.spec import NetworkSpec
 from heterformer.network.store import Network
 from heterformer.training.loop import train
-from heterformer.training.options import ModelOptions, TrainingOptions, WarmUpOptions
+from heterformer.training.options import TrainingOptions, WarmUpOptions
 from heterformer.training.run import Run
 from heterformer.training.validation import in_batch_metrics
 from tests.learning import sharp_reader, synthetic_network, tiny_network, tiny_options, tiny_reader
@@ -39,10 +40,7 @@ from tests.training.test_learning import shuffled_network, with_neighbors_of
 
 def trained(path: Path, model: str, **changes: Any) -> Run:
     changes = {"max_steps": 4, "evaluate_every": 2, **changes}
-    lacking = {"textless_dim": 64} if "textless_dim" not in MODELS[model].config_class.option_names() else {}
-    options = tiny_options(tiny_reader(), **changes)
-    chosen = ModelOptions(tiny_reader(), model=model, **{"textless_dim": 8, **lacking})  # type: ignore[arg-type]
-    return train(tiny_network(), path, TrainingOptions(**{**vars(options), "model": chosen}))
+    return train(tiny_network(), path, tiny_options(tiny_reader(), model=model, **changes))
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -58,7 +56,7 @@ def test_trains_resumes_and_opens(name: str, tmp_path: Path) -> None:
     opened = open_run(whole.path)
     assert type(opened.model) is type(load_model(whole.path)) is MODELS[name]
     card = (whole.path / "README.md").read_text()
-    assert f'# {DISPLAY_NAMES[name]} for the network "synthetic"' in card
+    assert f'# {MODEL_OPTIONS[name].display_name} for the network "synthetic"' in card
     assert f"| model | {name} |" in card
 
 
@@ -91,10 +89,10 @@ def test_a_bag_of_words_is_fitted_once_and_kept(tmp_path: Path) -> None:
     assert not (model.words.row[:4] >= 0).any(), "special tokens are no words"
 
 
-def test_an_option_of_another_model_is_refused(tmp_path: Path) -> None:
-    options = TrainingOptions(ModelOptions(tiny_reader(), "none", model="bert"), device="cpu")
-    with pytest.raises(InputError, match="--model bert has no option --virtual-tokens"):
-        train(tiny_network(), tmp_path / "run", options)
+def test_an_option_of_another_model_is_refused() -> None:
+    with pytest.raises(InputError) as caught:
+        TrainingOptions.from_flat({"model": "bert", "virtual_tokens": "none"})
+    assert str(caught.value) == "model bert has no option virtual_tokens."
 
 
 # --- What they learn -------------------------------------------------------------------------------------
@@ -123,7 +121,7 @@ class World:
 
     def trained(self, name: str, network: Network, label: str = "true") -> OpenRun:
         options = TrainingOptions(
-            ModelOptions(self.reader, model=name, readout="mean", normalize="yes", temperature=0.1),  # type: ignore[arg-type]
+            MODEL_OPTIONS[name](self.reader, readout="mean", normalize="yes", temperature=0.1),
             warm_up=WarmUpOptions(warm_up=False),
             batch_size=64,
             learning_rate=2e-3,

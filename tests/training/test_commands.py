@@ -44,10 +44,10 @@ def test_train_says_what_comes_next(tmp_path: Path, capsys: pytest.CaptureFixtur
     captured = capsys.readouterr()
     assert captured.out == ""
     last = captured.err.splitlines()[-1]
-    assert last.startswith(f"{path}: --max-steps 2 is reached; best validation PREC ")
+    assert last.startswith(f"{path}: the limit of 2 steps is reached; best validation PREC ")
     assert last.endswith(f" at step 2. Next: heterformer evaluate {path}")
     train(path)
-    assert capsys.readouterr().err == f"{path}: --max-steps 2 is reached at step 2; nothing to do.\n"
+    assert capsys.readouterr().err == f"{path}: the limit of 2 steps is reached at step 2; nothing to do.\n"
 
 
 def test_evaluate_prints_a_table_and_keeps_the_figures(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -103,7 +103,7 @@ def test_what_is_no_run(failed: Failed, tmp_path: Path) -> None:
 def test_a_changed_option(failed: Failed, run: Path) -> None:
     said = failed(train, run, "--batch-size", 9, "--split.seed", 4)
     assert said.startswith(
-        f"{run}: cannot go on with --batch-size, --split.seed changed; give the old values"
+        f"{run}: cannot resume with --batch-size, --split.seed changed; give the old values"
     )
 
 

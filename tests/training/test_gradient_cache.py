@@ -14,7 +14,8 @@ from heterformer.batches.batch import PairBatch, PairVectors
 from heterformer.batches.randomness import stream_key
 from heterformer.batches.slices import slices
 from heterformer.errors import InputError
-from heterformer.models.registry import MODELS, ModelName
+from heterformer.models.options import ModelName
+from heterformer.models.registry import MODELS
 from heterformer.training.loop import DROPOUT, Trainer
 from heterformer.training.losses import link_prediction_loss
 from heterformer.training.optimizers import Optimizers
@@ -165,9 +166,9 @@ def test_a_run_in_micro_batches_goes_on_to_the_same_bits(tmp_path: Path) -> None
 
 def test_a_micro_batch_is_no_larger_than_the_batch() -> None:
     assert options(micro_batch=PAIRS).micro_batch == PAIRS
-    with pytest.raises(InputError, match=r"^--micro-batch is 17, more than --batch-size 16; it is a part"):
+    with pytest.raises(InputError, match=r"^micro_batch is 17, expected at most batch_size, which is 16"):
         options(micro_batch=17)
-    with pytest.raises(InputError, match=r"^--micro-batch is 0, expected more than 0\.$"):
+    with pytest.raises(InputError, match=r"^micro_batch is 0, expected more than 0\.$"):
         options(micro_batch=0)
 
 

@@ -26,12 +26,13 @@ from heterformer.datasets.synthetic_ceiling import planted_ceiling
 from heterformer.evaluation.core import evaluate_run
 from heterformer.evaluation.open_run import OpenRun, link_prediction_of, open_run
 from heterformer.evaluation.options import ClassificationOptions, EvaluateOptions
+from heterformer.models.options import HeterformerOptions
 from heterformer.network.build import build_network
 from heterformer.network.spec import NetworkSpec
 from heterformer.network.split.options import SplitOptions
 from heterformer.network.store import Network
 from heterformer.training.loop import train
-from heterformer.training.options import ModelOptions, TrainingOptions, WarmUpOptions
+from heterformer.training.options import TrainingOptions, WarmUpOptions
 from tests.learning import sharp_reader, synthetic_network
 
 PAPERS, STEPS = 2500, 100
@@ -66,7 +67,7 @@ class World:
     ) -> OpenRun:
         model = {"virtual_tokens": tokens, "neighbor_pooling": more.pop("neighbor_pooling", "cls")}
         options = TrainingOptions(
-            ModelOptions(self.reader, readout="mean", normalize="yes", temperature=0.1, **model),
+            HeterformerOptions(self.reader, readout="mean", normalize="yes", temperature=0.1, **model),
             warm_up=WarmUpOptions(warm_up=warm_up, warm_up_batch_size=128),
             batch_size=64,
             learning_rate=2e-3,

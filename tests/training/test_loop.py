@@ -112,7 +112,7 @@ def test_the_model_card_says_what_was_trained(whole: Run) -> None:
     assert card.startswith("---\nlibrary_name: heterformer\n")
     assert '# Heterformer for the network "synthetic"' in card
     assert f"Validation PREC {figures[best_step]:.4f} at step {best_step}, in batches of 100" in card
-    assert f"--max-steps {STEPS} is reached" in card
+    assert f"the limit of {STEPS} steps is reached" in card
     assert "| author | textless | 150 |" in card
     assert f"| backbone | {tiny_reader()} |" in card
 
@@ -205,7 +205,7 @@ def test_tensorboard_has_the_curves(tmp_path: Path) -> None:
 
 def test_tensorboard_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
-    with pytest.raises(InputError, match=r"--tensorboard needs its package: pip install"):
+    with pytest.raises(InputError, match=r"tensorboard needs its package: pip install"):
         trained(tmp_path / "run", tensorboard=True)
 
 
@@ -232,7 +232,7 @@ def test_a_finished_run_has_nothing_to_do(
     capsys.readouterr()
     trained(run.path, max_steps=2)
     said = " ".join(capsys.readouterr().err.split())
-    assert said.endswith("--max-steps 2 is reached at step 2; nothing to do.")
+    assert said.endswith("the limit of 2 steps is reached at step 2; nothing to do.")
     assert run.metrics() == metrics
     assert {path: path.stat().st_mtime_ns for path in before} == before
 

@@ -15,7 +15,7 @@ from heterformer.models import Heterformer
 from heterformer.network.store import Network
 from heterformer.training.early_stopping import EarlyStopping
 from heterformer.training.optimizers import Optimizers
-from heterformer.training.options import BUDGET, TrainingOptions
+from heterformer.training.options import RESUMABLE, TrainingOptions
 from heterformer.training.run import Position, Run
 from tests.learning import tiny_model, tiny_network, tiny_options
 from tests.models.random_batches import random_batch, save_backbone, schema
@@ -74,13 +74,13 @@ def test_a_new_run_takes_an_empty_folder(tmp_path: Path) -> None:
 def test_goes_on_with_the_same_options_only(run: Run) -> None:
     changed = replace(OPTIONS, batch_size=9, split=replace(OPTIONS.split, seed=1), seed=3)
     run.check(tiny_network(), OPTIONS)
-    remedy = f"give the old values or another run folder (they are in {run.path / 'config.yaml'})"
+    remedy = f"give the old values (they are in {run.path / 'config.yaml'}) or another run folder"
     assert complaint(run.check, tiny_network(), changed) == (
-        f"{run.path}: cannot go on with --batch-size, --seed, --split.seed changed; {remedy}."
+        f"{run.path}: cannot resume with batch_size, seed, split.seed changed; {remedy}."
     )
 
 
-@pytest.mark.parametrize("option", BUDGET)
+@pytest.mark.parametrize("option", RESUMABLE)
 def test_goes_on_with_another_budget(run: Run, option: str) -> None:
     values: dict[str, Any] = {"device": "auto", "tensorboard": True, "micro_batch": 8}
     run.check(tiny_network(), replace(OPTIONS, **{option: values.get(option, 77)}))

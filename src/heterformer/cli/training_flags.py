@@ -25,14 +25,18 @@ def training_defaults(words: Sequence[str], every_model: bool = False) -> Traini
     config = _config(Path(path)) if path is not None else {}
     is_saved = isinstance(config.get("model"), Mapping)
     flat = flattened(config)
-    model = _model(value_of(words, "model") or flat.pop("model", None), every_model)
+    saved_name = str(flat.pop("model", HeterformerOptions.name))
+    if saved_name not in MODEL_OPTIONS:
+        problem = f"is {saved_name!r}, expected one of {', '.join(MODEL_OPTIONS)}."
+        raise OptionError(None, "model", problem, place=f"{path}: ")
+    model = _model(value_of(words, "model") or saved_name, every_model)
     _check_flags(words, model)
     known = flat_options(TrainingOptions(model=model()))
     preset = PRESETS.get(value_of(words, "preset") or "", {})
     values = {name: value for name, value in preset.items() if name in known}
     # A run's own file has all options of its model, wanted or not; in any other file each is wanted.
     others = set(EveryModelOptions.option_names()) - set(known) if is_saved else set()
-    values |= {name: value for name, value in flat.items() if name not in {*others, "model"}}
+    values |= {name: value for name, value in flat.items() if name not in others}
     try:
         return TrainingOptions.from_flat(values | {"model": model.name}, model)
     except OptionError as error:
@@ -41,7 +45,7 @@ def training_defaults(words: Sequence[str], every_model: bool = False) -> Traini
         raise InputError(f"{path}: {error} 'heterformer train --help' lists all options.") from None
 
 
-def _model(name: object, every_model: bool) -> type[ModelOptions]:
+def _model(name: str | None, every_model: bool) -> type[ModelOptions]:
     """The options of the model with that name; tyro refuses a name that is none."""
     return EveryModelOptions if every_model else MODEL_OPTIONS.get(str(name), HeterformerOptions)
 

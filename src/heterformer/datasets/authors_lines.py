@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 from heterformer.datasets.raw_file import opened
-from heterformer.errors import InputError
+from heterformer.errors import InputError, OptionError
 from heterformer.network.schema import NodeType
 
 SEPARATOR = r"\$\$"
@@ -39,22 +39,33 @@ class AuthorsTsvOptions:
 
     def __post_init__(self) -> None:
         if self.text_neighbors < 0:
-            raise InputError(f"--text-neighbors is {self.text_neighbors}, expected 0 or more.")
+            raise OptionError(self, "text_neighbors", f"is {self.text_neighbors}, expected 0 or more.")
         if self.text_type in self.widths:
-            raise InputError(f"--text-type is {self.text_type!r}, which --textless names as well.")
+            raise OptionError(self, "text_type", f"is {self.text_type!r}, which {{textless}} has as well.")
         if unknown := set(self.limits) - set(self.widths):
             known = ", ".join(self.widths)
-            raise InputError(f"--counts names {min(unknown)!r}, the types of --textless are {known}.")
+            problem = f"has {min(unknown)!r}, the types of {{textless}} are {known}."
+            raise OptionError(self, "counts", problem)
+
+    def _numbered(self, option: str) -> dict[NodeType, int]:
+        numbers: dict[NodeType, int] = {}
+        for value in getattr(self, option):
+            name, _, number = value.partition("=")
+            if not name or name in numbers or not (number.isdecimal() and int(number) > 0):
+                problem = f"has {value!r}, expected each type once with a number, such as shelf=5."
+                raise OptionError(self, option, problem)
+            numbers[name] = int(number)
+        return numbers
 
     @cached_property
     def widths(self) -> dict[NodeType, int]:
         """Numbers on each side of a line, by textless type, in order."""
-        return _numbered("--textless", self.textless)
+        return self._numbered("textless")
 
     @cached_property
     def limits(self) -> dict[NodeType, int]:
         """How many nodes a textless type has, as far as it was said."""
-        return _numbered("--counts", self.counts)
+        return self._numbered("counts")
 
     @property
     def fields(self) -> int:
@@ -117,14 +128,3 @@ def _number(text: str, node_type: NodeType, options: AuthorsTsvOptions, place: s
         expected = f"expected -1 or the number of a node{below}"
         raise InputError(f"{place}: found {text!r} for the type {node_type!r}, {expected}.")
     return number
-
-
-def _numbered(option: str, values: tuple[str, ...]) -> dict[NodeType, int]:
-    found: dict[NodeType, int] = {}
-    for value in values:
-        name, _, number = value.partition("=")
-        if not name or name in found or not (number.isdecimal() and int(number) > 0):
-            expected = "expected each type once with a number, such as shelf=5"
-            raise InputError(f"{option}: found {value!r}, {expected}.")
-        found[name] = int(number)
-    return found

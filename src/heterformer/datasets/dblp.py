@@ -17,7 +17,7 @@ from tyro.conf import Positional, arg
 
 from heterformer.datasets.raw_build import DatasetBuild, RawTables, build_from_raw, filled
 from heterformer.datasets.raw_file import RawFile, found_in
-from heterformer.errors import InputError
+from heterformer.errors import OptionError
 
 FILE = RawFile("dblp.v12.json", "https://originalstatic.aminer.cn/misc/dblp.v12.7z (unpack it)")
 RECORD = pa.schema(
@@ -101,8 +101,8 @@ class DblpOptions:
 
     def __post_init__(self) -> None:
         if self.first_year > self.last_year:
-            found = f"found --first-year {self.first_year} and --last-year {self.last_year}"
-            raise InputError(f"{found}, expected the first not to be after the last.")
+            problem = f"is {self.first_year}, expected at most {{last_year}}, which is {self.last_year}."
+            raise OptionError(self, "first_year", problem)
 
 
 def build_dblp(

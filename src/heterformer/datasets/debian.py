@@ -42,7 +42,7 @@ from heterformer.datasets.debian_packages import (
     read_packages,
     read_uploaders,
 )
-from heterformer.errors import InputError
+from heterformer.errors import OptionError
 from heterformer.files import check_new
 from heterformer.network.store import Network
 from heterformer.progress import say, waiting
@@ -79,12 +79,12 @@ class DebianOptions:
 
     def __post_init__(self) -> None:
         for option, value, least in (
-            ("--ordinary", self.ordinary, 0),
-            ("--max-dependents", self.max_dependents, 1),
-            ("--max-tokens", self.max_tokens, 3),
+            ("ordinary", self.ordinary, 0),
+            ("max_dependents", self.max_dependents, 1),
+            ("max_tokens", self.max_tokens, 3),
         ):
             if value < least:
-                raise InputError(f"{option} is {value}, expected at least {least}.")
+                raise OptionError(self, option, f"is {value}, expected at least {least}.")
 
 
 def build_debian(out: Path | str, options: DebianOptions | None = None) -> Network:
@@ -276,7 +276,7 @@ def _of_sections(kept: Kept, sections: Iterable[str]) -> Kept:
     for section in sections:
         if section not in known:
             listed = ", ".join(sorted(known - {""}))
-            raise InputError(f"--sections: there is no section {section!r}, the sections are {listed}.")
+            raise OptionError(DebianOptions, "sections", f"has {section!r}, expected some of {listed}.")
     packages = [p for p in kept.packages if p.section in set(sections)]
     nodes = {p.name for p in packages}
     stands_for = {name: node for name, node in kept.stands_for.items() if node in nodes}

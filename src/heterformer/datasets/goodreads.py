@@ -16,7 +16,7 @@ from tyro.conf import Positional, arg
 
 from heterformer.datasets.raw_build import DatasetBuild, RawTables, build_from_raw, filled, textless
 from heterformer.datasets.raw_file import RawFile, found_in
-from heterformer.errors import InputError
+from heterformer.errors import InputError, OptionError
 from heterformer.network.build.report import EXAMPLES, Tally
 
 PAGE = "https://sites.google.com/eng.ucsd.edu/ucsdbookgraph/home"
@@ -102,10 +102,9 @@ class GoodreadsOptions:
 
     def __post_init__(self) -> None:
         if not 1 <= self.min_shelf_degree <= self.max_shelf_degree:
-            found = (
-                f"--min-shelf-degree is {self.min_shelf_degree}, --max-shelf-degree {self.max_shelf_degree}"
-            )
-            raise InputError(f"{found}, expected at least 1 for the first and no less for the second.")
+            found = f"is {self.min_shelf_degree}, {{max_shelf_degree}} {self.max_shelf_degree}"
+            problem = f"{found}, expected at least 1 for the first and no less for the second."
+            raise OptionError(self, "min_shelf_degree", problem)
 
 
 def build_goodreads(

@@ -43,7 +43,7 @@ from heterformer.datasets.synthetic_words import (
     WORD_LISTS,
     WORDS_PER_LIST,
 )
-from heterformer.errors import InputError
+from heterformer.errors import OptionError
 from heterformer.files import new_folder
 
 Integers = NDArray[np.integer]
@@ -103,17 +103,23 @@ class SyntheticOptions:
     """Seed of all random draws: the same options and seed give the same tables."""
 
     def __post_init__(self) -> None:
-        _check("--papers", self.papers, 200, 5_000_000)
-        _check("--ambiguous", self.ambiguous, 0, 1)
-        _check("--seed", self.seed, 0, 2**63 - 1)
+        self._check("papers", self.papers, 200, 5_000_000)
+        self._check("ambiguous", self.ambiguous, 0, 1)
+        self._check("seed", self.seed, 0, 2**63 - 1)
         # Limits that leave enough papers and authors in a group for the links planted there.
         sizes = f" for {self.papers} papers"
-        _check("--citations-per-paper", self.citations_per_paper, 1, min(50, self.papers * 3 // 100), sizes)
-        _check("--authors-per-paper", self.authors_per_paper, 1, 7)
+        self._check(
+            "citations_per_paper", self.citations_per_paper, 1, min(50, self.papers * 3 // 100), sizes
+        )
+        self._check("authors_per_paper", self.authors_per_paper, 1, 7)
         fewest_authors = self.group_count * ceil(2 * self.authors_per_paper)
         most_authors = int(self.papers * self.authors_per_paper)  # more would leave some without a paper
-        _check("--authors", self.author_count, fewest_authors, most_authors, sizes)
-        _check("--venues", self.venue_count, self.subtopic_count, self.papers // 10, sizes)
+        self._check("authors", self.author_count, fewest_authors, most_authors, sizes)
+        self._check("venues", self.venue_count, self.subtopic_count, self.papers // 10, sizes)
+
+    def _check(self, option: str, value: float, low: int, high: int, sizes: str = "") -> None:
+        if not low <= value <= high:  # also refuses NaN
+            raise OptionError(self, option, f"is {value}, expected a value from {low} to {high}{sizes}.")
 
     @property
     def author_count(self) -> int:
@@ -144,11 +150,6 @@ def write_synthetic(folder: Path, options: SyntheticOptions) -> Path:
     with new_folder(Path(folder)) as partial:
         _write_tables(partial, options)
     return Path(folder) / "network.yaml"
-
-
-def _check(option: str, value: float, low: int, high: int, sizes: str = "") -> None:
-    if not low <= value <= high:  # also refuses NaN
-        raise InputError(f"{option} is {value}, expected a value from {low} to {high}{sizes}.")
 
 
 def _write_tables(folder: Path, options: SyntheticOptions) -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from heterformer.arrays import Ints
 from heterformer.embedding.vectors import Vectors
-from heterformer.errors import InputError
+from heterformer.errors import InputError, OptionError
 from heterformer.network.hashes import Hashes
 from heterformer.network.ids import known_rows
 from heterformer.network.schema import NodeType
@@ -30,13 +30,13 @@ class Since:
         try:
             self.old = Vectors.open(path)
         except InputError as error:
-            raise InputError(f"--since {error}") from None
+            raise OptionError(None, "since", str(error)) from None
         for name, now in settings.items():
             before = self.old.metadata.get(name)
             if before != now:
                 words = {"model": "another model", "fan_out": "another number of neighbours"}
                 what = words.get(name, f"{name} {before}, not {now}")
-                raise InputError(f"--since {path}: was made with {what}; leave --since out.")
+                raise OptionError(None, "since", f"{path}: was made with {what}; leave {{since}} out.")
         self._place: dict[NodeType, Ints] = {}  # where each node of the network is in the earlier output
         self._old_signatures: dict[NodeType, Hashes] = {}
         self._matrices: dict[NodeType, NDArray[Any]] = {}
@@ -48,7 +48,7 @@ class Since:
                 self._place[node_type] = known_rows(network.id_series(node_type), ids)
                 self._old_signatures[node_type] = self.old.signatures(node_type)
             except InputError as error:
-                raise InputError(f"--since {error} Leave --since out.") from None
+                raise OptionError(None, "since", f"{error} Leave {{since}} out.") from None
 
     @property
     def digest(self) -> str:

@@ -31,7 +31,7 @@ from heterformer.embedding.vectors import (
     write_part,
     write_vectors,
 )
-from heterformer.errors import InputError
+from heterformer.errors import OptionError
 from heterformer.files import replace_folder
 from heterformer.models.contract import HeterogeneousEncoder, NodeEncoder
 from heterformer.models.inference import center_batches, neighbor_numbers, sampled_vectors
@@ -78,18 +78,21 @@ class Embedding:
         for node_type in self.options.types:
             if node_type not in self.schema.node_types:
                 known = ", ".join(map(repr, self.schema.node_types))
-                raise InputError(f"--types names {node_type!r}, the node types are {known}.")
+                raise OptionError(self.options, "types", f"has {node_type!r}, expected some of {known}.")
             if node_type not in self.trained.embedded_types:
-                raise InputError(f"--types names {node_type!r}, of which this model has learnt nothing.")
+                problem = f"has {node_type!r}, of which this model has learnt nothing."
+                raise OptionError(self.options, "types", problem)
         return tuple(dict.fromkeys(self.options.types or self.trained.embedded_types))
 
     def _check_h0(self) -> None:
         if not self.options.h0 or set(self.types) & set(self.schema.textless):
             return
         if set(self.trained.embedded_types) & set(self.schema.textless):
-            raise InputError("--h0 writes embeddings of nodes without text, and --types names no such type.")
+            problem = "writes embeddings of nodes without text, but {types} has no such type."
+            raise OptionError(self.options, "h0", problem)
         named = type(self.trained).__name__
-        raise InputError(f"--h0 writes embeddings of nodes without text, of which this {named} has none.")
+        problem = f"writes embeddings of nodes without text, of which this {named} has none."
+        raise OptionError(self.options, "h0", problem)
 
     def _fan_out(self) -> dict[NodeType, int]:
         cap = self.options.all_neighbors

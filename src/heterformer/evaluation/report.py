@@ -7,18 +7,17 @@ from pathlib import Path
 
 from heterformer.distributed import ProcessGroup
 from heterformer.embedding.node_vectors import Vectorized, given_vectors
-from heterformer.errors import InputError
+from heterformer.errors import InputError, OptionError
 from heterformer.evaluation.core import Evaluation, evaluate_run, evaluate_vectors
 from heterformer.evaluation.notes import Notes
 from heterformer.evaluation.open_run import open_run
-from heterformer.evaluation.options import EvaluateOptions, as_flags
+from heterformer.evaluation.options import EvaluateOptions
 from heterformer.evaluation.page import Reported, about_run, about_vectors, write_report
 from heterformer.files import file_lock
 from heterformer.maps.core import Selection
 from heterformer.maps.draw import draw_map
 from heterformer.network.store import Network
 from heterformer.training.figure import draw_run
-from heterformer.typed_flags import as_typed
 
 
 def report_on_run(path: Path, options: EvaluateOptions, processes: ProcessGroup | None = None) -> Reported:
@@ -27,8 +26,8 @@ def report_on_run(path: Path, options: EvaluateOptions, processes: ProcessGroup 
     with ExitStack() as held:
         with processes.main_process_first():
             if options.split is not None:
-                own = "a run is asked for the pairs of its own split"
-                raise InputError(f"--split goes with --vectors; {own}.")
+                problem = "goes with vectors; a run is asked for the pairs of its own split."
+                raise OptionError(options, "split", problem)
             opened = open_run(path, options.device)
             _check_map(opened.network, options)
             if processes.is_main:
@@ -75,9 +74,6 @@ def _map(found: Evaluation, vectors: Vectorized, out: Path, options: EvaluateOpt
         return []
     notes, drawn = Notes(found.notes), list[Path]()
     with notes.trying("No map", "map"):
-        try:
-            drawn = draw_map(found.network, vectors, out / "figures", options.map)
-        except InputError as error:  # whose flags are those of 'heterformer map'
-            raise InputError(as_typed(str(error), as_flags(options))) from None
+        drawn = draw_map(found.network, vectors, out / "figures", options.map)
     notes.insist("map", options.tasks, drawn)
     return drawn

@@ -21,7 +21,7 @@ from heterformer.batches.batch import Batch
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.embedding.two_passes import Embedding
 from heterformer.embedding.unseen import adapt_to_network
-from heterformer.errors import InputError
+from heterformer.errors import InputError, OptionError
 from heterformer.explanation.attention_map import AttentionMap, Edge, LayerAttention, Queries, attention_map
 from heterformer.explanation.options import ExplainOptions
 from heterformer.models.contract import NodeEncoder
@@ -280,7 +280,7 @@ def explain_runs(path: Path | str, name: str, options: ExplainOptions) -> tuple[
     node = first.find(name, options.node_type)
     if node.node_type in first.schema.textless and (options.against or options.figure):
         told = f"there is none of {node.node_type} {name!r}, which has no text"
-        raise InputError(f"--against and --figure draw attention; {told}.")
+        raise OptionError(options, "against", f"and {{figure}} draw attention; {told}.")
     for other in others:
         if other.network.fingerprint != first.network.fingerprint:
             raise InputError(f"{other.run.path}: was trained on another network than {first.run.path}.")

@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from heterformer.embedding.node_vectors import Vectorized
-from heterformer.errors import InputError
+from heterformer.errors import InputError, OptionError
 from heterformer.maps.options import MOST_CLASSES, MapOptions
 from heterformer.maps.projection import Floats, first_not_finite, place_among, project
 from heterformer.network.labels import label_lists
@@ -143,10 +143,10 @@ def _shown_types(network: Network, types: Sequence[NodeType], options: MapOption
     for node_type in options.types:
         if node_type not in network.schema.node_types:
             known = ", ".join(map(repr, network.schema.node_types))
-            raise InputError(f"--types names {node_type!r}, the node types are {known}.")
+            raise OptionError(options, "types", f"has {node_type!r}, expected some of {known}.")
         if node_type not in types:
             known = ", ".join(map(repr, types))
-            raise InputError(f"--types names {node_type!r}, but there are vectors of {known} only.")
+            raise OptionError(options, "types", f"has {node_type!r}, but there are vectors of {known} only.")
     if options.types:
         return tuple(dict.fromkeys(options.types))
     available = tuple(t for t in network.schema.node_types if t in types)
@@ -166,7 +166,8 @@ def _classes(
         if label not in counts:
             known = ", ".join(map(repr, frequent[:LISTED])) + (", …" if len(frequent) > LISTED else "")
             told = f"the labels are {known}" if frequent else "there are no labels"
-            raise InputError(f"--classes names {label!r}, of {' and '.join(types)} nodes {told}.")
+            problem = f"has {label!r}, of {' and '.join(types)} nodes {told}."
+            raise OptionError(options, "classes", problem)
     return tuple(dict.fromkeys(options.classes)) or tuple(frequent[:MOST_CLASSES])
 
 

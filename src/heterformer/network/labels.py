@@ -116,7 +116,7 @@ class Labels:
             kind = "nodes that are left" if self.left_out else "labelled nodes"
             one = f"all {len(self):,} {kind} have the class {self.classes[0]!r}" if len(self) else None
             found = one or f"no node has a class{' that counts' if self.left_out else ''}"
-            hint = "--labels.min-members and --labels.top-classes say which classes count"
+            hint = "the options min_members and top_classes of labels say which classes count"
             besides = f" ({told(self.left_out)}; {hint})" if self.left_out else ""
             raise InputError(f"{self.node_type}: {found}{besides}, expected at least two classes.")
         broken = ~np.isfinite(vectors).all(1)

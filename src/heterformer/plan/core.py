@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from heterformer.embedding.options import EmbedOptions
-from heterformer.errors import InputError
+from heterformer.errors import OptionError
 from heterformer.network.store import Network
 from heterformer.plan.memory import (
     FLOAT,
@@ -129,7 +129,7 @@ def _disk(network: PlannedNetwork, size: ModelSize, training: TrainingOptions, e
     for node_type in embed.types:
         if node_type not in learnt:
             known = ", ".join(map(repr, learnt))
-            raise InputError(f"--embed.types names {node_type!r}, the model has vectors of {known}.")
+            raise OptionError(embed, "types", f"has {node_type!r}, the model has vectors of {known}.")
     counts = {t: schema.counts[t] for t in embed.types or learnt}
     vector, h0 = (n * np.dtype(embed.dtype).itemsize for n in (size.width, size.textless_dim * embed.h0))
     textless = sum(counts[t] for t in counts if t in schema.textless)

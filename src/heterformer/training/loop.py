@@ -401,10 +401,10 @@ class Trainer:
         if position.epoch >= options.epochs:
             return f"all {options.epochs} epochs are done"
         if options.max_steps is not None and position.step >= options.max_steps:
-            return f"--max-steps {options.max_steps} is reached"
+            return f"the limit of {options.max_steps} steps is reached"
         spent = position.seconds_before + position.seconds
         if options.max_minutes is not None and spent >= 60 * options.max_minutes:
-            return f"--max-minutes {options.max_minutes:g} are over"
+            return f"the limit of {options.max_minutes:g} minutes is reached"
         return "the callback stopped it" if self.stopped_by_callback else ""
 
     def _total_steps(self) -> int:

@@ -229,7 +229,7 @@ def _places(model: type[ModelOptions]) -> dict[str, _Place]:
 
 
 def flattened(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Options by flat name; of saved options, those of other models than the saved one are left out."""
+    """Options by flat name, whether they are given one by one or in groups."""
     flat: dict[str, Any] = {}
     for name, value in values.items():
         if isinstance(value, ModelOptions):
@@ -239,9 +239,6 @@ def flattened(values: Mapping[str, Any]) -> dict[str, Any]:
         if not isinstance(group, Mapping):
             flat[name.replace("-", "_")] = value
             continue
-        if name == "model" and (saved := MODEL_OPTIONS.get(str(group.get("model")))) is not None:
-            others = set(EveryModelOptions.option_names()) - set(saved.option_names())
-            group = {n: v for n, v in group.items() if n not in others}
         prefix = "split." if name == "split" else ""
         flat |= {prefix + n.replace("-", "_"): v for n, v in group.items()}
     return flat

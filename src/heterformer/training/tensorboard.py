@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from heterformer.errors import InputError
+from heterformer.errors import OptionError
 
 
 class TensorBoard:
@@ -15,9 +15,8 @@ class TensorBoard:
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:
-            raise InputError(
-                "--tensorboard needs its package: pip install 'heterformer[tensorboard]'."
-            ) from None
+            problem = "needs its package: pip install 'heterformer[tensorboard]'."
+            raise OptionError(None, "tensorboard", problem) from None
         self._writer = SummaryWriter(str(folder))
 
     def log(self, step: int, values: dict[str, Any], prefix: str = "") -> None:

@@ -99,6 +99,6 @@ def test_a_split_keeps_them_and_a_wrong_pair_is_refused(thousand: Facts, tmp_pat
 def test_an_unknown_relation_is_refused(thousand: Facts) -> None:
     with (
         thousand.built() as network,
-        pytest.raises(InputError, match=r"--also names 'writes', expected .*: 'written_by', 'published_in'."),
+        pytest.raises(InputError, match=r"also has 'writes', expected .*: 'written_by', 'published_in'."),
     ):
         make_split(network, SplitOptions(also="writes"))

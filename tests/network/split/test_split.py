@@ -172,21 +172,21 @@ def test_a_pair_that_is_asked_for_is_not_learnt_the_other_way_round() -> None:
 MISTAKES = [
     (
         {"train": 0.9, "validation": 0.1},
-        "found --train 0.9 and --validation 0.1, expected positive shares that leave some for the test.",
+        "train is 0.9 and validation 0.1, expected positive shares that leave some for the test.",
     ),
     (
         {"train": 0.0},
-        "found --train 0.0 and --validation 0.1, expected positive shares that leave some for the test.",
+        "train is 0.0 and validation 0.1, expected positive shares that leave some for the test.",
     ),
     (
         {"validation": -0.1},
-        "found --train 0.7 and --validation -0.1, expected positive shares that leave some for the test.",
+        "train is 0.7 and validation -0.1, expected positive shares that leave some for the test.",
     ),
-    ({"hold_out": 0.4}, "found --hold-out 0.4, expected at least 0 and less than 0.3 (1 - --train)."),
-    ({"hold_out": -0.1}, "found --hold-out -0.1, expected at least 0 and less than 0.3 (1 - --train)."),
+    ({"hold_out": 0.4}, "hold_out is 0.4, expected at least 0 and less than 0.3 (1 - train)."),
+    ({"hold_out": -0.1}, "hold_out is -0.1, expected at least 0 and less than 0.3 (1 - train)."),
     (
         {"hold_out": 0.1, "by": "time"},
-        "--hold-out applies to a random split only; a time split hides later nodes itself.",
+        "hold_out applies to a random split only; a time split hides later nodes itself.",
     ),
 ]
 
@@ -281,7 +281,7 @@ def test_a_split_is_taken_from_a_file(tmp_path: Path) -> None:
 
 
 def test_a_negative_seed() -> None:
-    with pytest.raises(InputError, match=r"^--seed is -1, expected 0 or more\.$"):
+    with pytest.raises(InputError, match=r"^seed is -1, expected 0 or more\.$"):
         SplitOptions(seed=-1)
 
 
@@ -305,9 +305,9 @@ def test_neighbours_of_held_out_nodes_are_hidden_with_them() -> None:
     [
         (
             {"hold_out": 0.2, "hold_out_with": "paper"},
-            "names 'paper', expected a type without text: 'author'",
+            "is 'paper', expected a type without text: 'author'",
         ),
-        ({"hold_out_with": "author"}, "--hold-out-with needs --hold-out"),
+        ({"hold_out_with": "author"}, "hold_out_with needs hold_out"),
     ],
 )
 def test_what_cannot_be_hidden_with_them(options: dict[str, Any], message: str) -> None:

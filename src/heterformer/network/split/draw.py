@@ -9,7 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from heterformer.arrays import ranges
-from heterformer.errors import InputError
+from heterformer.errors import InputError, OptionError
 from heterformer.network.schema import NodeType
 from heterformer.network.split.options import SplitOptions
 from heterformer.network.split.other_pairs import draw_other_pairs, named_relations
@@ -69,7 +69,8 @@ def _neighbors(network: Network, rows: NDArray[np.int64], node_type: NodeType) -
     textless = tuple(t for t in schema.neighbor_types_of(source) if t in schema.textless)
     if node_type not in textless:
         expected = ", ".join(map(repr, textless)) or "none here"
-        raise InputError(f"--hold-out-with names {node_type!r}, expected a type without text: {expected}.")
+        problem = f"is {node_type!r}, expected a type without text: {expected}."
+        raise OptionError(SplitOptions, "hold_out_with", problem)
     adjacency = network.adjacency(source, node_type)
     neighbors = adjacency.neighbor[ranges(adjacency.indptr[rows], adjacency.indptr[rows + 1])]
     return np.unique(neighbors).astype(np.int64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from heterformer.errors import InputError
+from heterformer.errors import OptionError
 
 
 @dataclass(frozen=True)
@@ -31,16 +31,15 @@ class SplitOptions:
 
     def __post_init__(self) -> None:
         if not (self.train > 0 and self.validation > 0 and self.train + self.validation < 1):
-            found = f"found --train {self.train} and --validation {self.validation}"
-            raise InputError(f"{found}, expected positive shares that leave some for the test.")
+            problem = f"is {self.train} and {{validation}} {self.validation}, expected positive shares"
+            raise OptionError(self, "train", f"{problem} that leave some for the test.")
         if not 0 <= self.hold_out < 1 - self.train:
-            found = f"found --hold-out {self.hold_out}"
-            raise InputError(f"{found}, expected at least 0 and less than {1 - self.train:g} (1 - --train).")
+            bounds = f"at least 0 and less than {1 - self.train:g} (1 - {{train}})"
+            raise OptionError(self, "hold_out", f"is {self.hold_out}, expected {bounds}.")
         if self.hold_out_with is not None and not self.hold_out:
-            raise InputError("--hold-out-with needs --hold-out, the share of query nodes to hide.")
+            raise OptionError(self, "hold_out_with", "needs {hold_out}, the share of query nodes to hide.")
         if self.seed < 0:
-            raise InputError(f"--seed is {self.seed}, expected 0 or more.")
+            raise OptionError(self, "seed", f"is {self.seed}, expected 0 or more.")
         if self.hold_out and self.by != "random":
-            raise InputError(
-                "--hold-out applies to a random split only; a time split hides later nodes itself."
-            )
+            problem = "applies to a random split only; a time split hides later nodes itself."
+            raise OptionError(self, "hold_out", problem)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from heterformer.errors import InputError
+from heterformer.errors import OptionError
 from heterformer.network.schema import Relation
+from heterformer.network.split.options import SplitOptions
 from heterformer.network.split.pairs import Pairs, one_per_query
 from heterformer.network.store import Network
 
@@ -24,7 +25,8 @@ def named_relations(network: Network, names: str) -> tuple[Relation, ...]:
     for name in listed:
         if name not in known:
             expected = ", ".join(map(repr, known)) or "none here"
-            raise InputError(f"--also names {name!r}, expected a relation besides the predicted: {expected}.")
+            problem = f"has {name!r}, expected a relation besides the predicted: {expected}."
+            raise OptionError(SplitOptions, "also", problem)
     return tuple(known[name] for name in dict.fromkeys(listed))
 
 
