@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from functools import wraps
+from itertools import zip_longest
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from heterformer.errors import InputError, OptionError
@@ -15,7 +16,7 @@ from heterformer.search.options import SearchOptions
 def value_of(words: Sequence[str], name: str) -> str | None:
     """The value of ``--name`` on a command line; the last one, as tyro takes it."""
     value = None
-    for word, following in zip(words, [*words[1:], None], strict=True):
+    for word, following in zip_longest(words, words[1:]):
         flag, equals, given = word.partition("=")
         if flag == f"--{name}":
             value = given if equals else following
