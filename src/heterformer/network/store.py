@@ -71,7 +71,15 @@ class Network:
 
     @classmethod
     def open(cls, path: Path | str) -> Network:
-        """Open a folder that ``heterformer build`` wrote."""
+        """Open a built network, memory-mapped: nothing is read until it is used.
+
+        Args:
+            path: A folder that ``heterformer build`` or ``Network.build`` wrote.
+
+        Example:
+            >>> network = Network.open("papers.net")
+            >>> network.schema.node_types, network.schema.predict
+        """
         path = Path(path)
         try:
             values = json.loads((path / DESCRIPTION).read_text(encoding="utf-8"))
@@ -89,9 +97,16 @@ class Network:
 
     @classmethod
     def build(cls, spec: Path | str, out: Path | str, data: Path | str | None = None) -> Network:
-        """Build the tables that a YAML specification names into the new folder ``out``.
+        """Build a network from the tables that a YAML specification names.
 
-        ``data`` is the folder with the tables, if it is not the specification's own.
+        Args:
+            spec: The YAML file (docs/specification.md).
+            out: The network folder to write; it must not exist.
+            data: The folder with the tables, if it is not the specification's own.
+
+        Example:
+            >>> network = Network.build("network.yaml", "papers.net")
+            >>> network.report.relations["cites"].dropped
         """
         from heterformer.network.build import build_network
 
@@ -106,24 +121,63 @@ class Network:
         relations: Mapping[str, Any] | None = None,
         out: Path | str | None = None,
     ) -> Network:
-        """Build from polars or pandas frames: ``nodes`` by type, ``relations`` by name.
+        """Build a network from polars or pandas frames, Arrow tables or dicts of columns.
 
-        ``spec`` is what the YAML file would hold, without ``file`` for the tables given here.
-        Without ``out`` the network lives in a temporary folder until the interpreter ends.
+        Args:
+            spec: The specification as a dict, without ``file`` for tables that are frames.
+            nodes: Frames by node type.
+            relations: Frames by relation, for relations that are not a column of a node table.
+            out: The network folder to write; without it a temporary folder that is removed at exit.
+
+        Example:
+            >>> cites = {"from": "paper", "to": "paper", "columns": ["source", "target"]}
+            >>> spec = {"nodes": {"paper": {"text": "title"}}, "relations": {"cites": cites}}
+            >>> network = Network.from_frames(spec, {"paper": papers}, {"cites": citations})
         """
         from heterformer.network.build.frames import build_from_frames
 
         return build_from_frames(spec, nodes, relations or {}, out)
 
     @classmethod
-    def from_hetero_data(cls, data: Any, texts: Mapping[NodeType, Sequence[str]], **spec: Any) -> Network:
-        """Build from a PyTorch Geometric ``HeteroData``; see ``network.hetero_data``."""
+    def from_hetero_data(
+        cls,
+        data: Any,
+        texts: Mapping[NodeType, Sequence[str]],
+        *,
+        ids: Mapping[NodeType, Sequence[Any]] | None = None,
+        labels: Mapping[NodeType, Sequence[Any]] | None = None,
+        columns: Mapping[str, Mapping[NodeType, Sequence[Any]]] | None = None,
+        out: Path | str | None = None,
+        **spec: Any,
+    ) -> Network:
+        """Build a network from a PyTorch Geometric ``HeteroData``.
+
+        Args:
+            data: Its node counts and ``edge_index`` are used. Reverse relations are left out.
+            texts: The texts of each text-rich type, in row order.
+            ids: Ids by node type; row numbers by default.
+            labels: Labels by node type, one or a list per node.
+            columns: Other node columns by key of the specification: ``name``, ``time``, ``split``.
+            out: The network folder to write; without it a temporary folder that is removed at exit.
+            spec: ``predict``, ``neighbors``, ``max_tokens``, ``test_batch_size``, ``name``.
+
+        Example:
+            >>> network = Network.from_hetero_data(data, {"paper": titles}, out="papers.net", predict="cites")
+        """
         from heterformer.network.interchange.hetero_data import from_hetero_data
 
-        return from_hetero_data(data, texts, **spec)
+        return from_hetero_data(data, texts, ids=ids, labels=labels, columns=columns, out=out, **spec)
 
     def to_hetero_data(self) -> Any:
-        """This network as a PyTorch Geometric ``HeteroData``, rows in network order."""
+        """This network as a PyTorch Geometric ``HeteroData``, rows in network order.
+
+        Every node type has ``num_nodes`` and its columns as lists (id, text, label, ...; not those of
+        ``keep``), every relation its ``edge_index`` as declared, not reversed.
+
+        Example:
+            >>> data = Network.open("papers.net").to_hetero_data()
+            >>> data["paper", "cites", "paper"].edge_index
+        """
         from heterformer.network.interchange.hetero_data import to_hetero_data
 
         return to_hetero_data(self)
