@@ -12,7 +12,17 @@ import pytest
 from safetensors import SafetensorError
 
 from heterformer.errors import InputError
-from heterformer.files import file_lock, new_folder, readable, replace_file, replace_folder, write_text
+from heterformer.files import (
+    check_new,
+    file_lock,
+    new_file,
+    new_folder,
+    read_folder,
+    readable,
+    replace_file,
+    replace_folder,
+    write_text,
+)
 from tests.networks import files
 
 
@@ -190,6 +200,98 @@ def test_a_new_folder_overwrites_nothing(tmp_path: Path) -> None:
         new_folder(tmp_path).__enter__()
 
 
+def test_a_new_file_appears_whole_and_overwrites_nothing(tmp_path: Path) -> None:
+    out = tmp_path / "deep" / "graph.xml"
+    with new_file(out) as partial:
+        partial.write_text("x")
+        assert not out.exists()
+    assert files(tmp_path) == {"deep", "deep/graph.xml"}
+    with pytest.raises(InputError, match="exists already"):
+        new_file(out).__enter__()
+    with pytest.raises(Killed), new_file(tmp_path / "new" / "graph.xml") as partial:
+        die_writing(partial)
+    assert files(tmp_path) == {"deep", "deep/graph.xml"}
+
+
+@pytest.mark.parametrize("new", [new_folder, new_file])
+def test_a_link_that_leads_nowhere_is_a_name_that_is_taken(tmp_path: Path, new: object) -> None:
+    assert callable(new)
+    (tmp_path / "out").symlink_to(tmp_path / "victim")
+    with pytest.raises(InputError, match="exists already"):
+        new(tmp_path / "out").__enter__()
+    with pytest.raises(InputError, match="exists already"):
+        check_new(tmp_path / "out")
+    assert files(tmp_path) == {"out"}
+
+
+@pytest.mark.parametrize("new", [new_folder, new_file])
+def test_of_two_writers_of_a_new_output_the_second_is_refused(tmp_path: Path, new: object) -> None:
+    assert callable(new)
+    out = tmp_path / "out"
+    with new(out), pytest.raises(InputError, match="out: another process is writing it"):
+        new(out).__enter__()
+    assert files(tmp_path) - {"out"} == set()
+
+
+def test_an_output_made_meanwhile_by_something_else_stays(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="exists already"), new_file(tmp_path / "out"):
+        (tmp_path / "out").write_text("not ours")
+    assert (tmp_path / "out").read_text() == "not ours"
+
+
+# --- Readers beside a writer -----------------------------------------------------------------------------
+
+
+def both(folder: Path) -> tuple[str, str]:
+    return (folder / "a").read_text(), (folder / "b").read_text()
+
+
+def replaced_both(folder: Path, content: str) -> None:
+    with replace_folder(folder) as partial:
+        (partial / "a").write_text(content)
+        (partial / "b").write_text(content)
+
+
+def test_a_reader_starts_again_if_the_folder_was_replaced_meanwhile(tmp_path: Path) -> None:
+    folder, calls = tmp_path / "last", []
+    replaced_both(folder, "old")
+
+    def read(place: Path) -> tuple[str, str]:
+        first = (place / "a").read_text()
+        calls.append(first)
+        if len(calls) == 1:
+            replaced_both(folder, "new")
+        return first, (place / "b").read_text()
+
+    assert read_folder(folder, read) == ("new", "new")
+    assert calls == ["old", "new"]
+
+
+def test_a_reader_never_fails_and_never_mixes_while_a_writer_is_at_work(tmp_path: Path) -> None:
+    folder, done = tmp_path / "last", threading.Event()
+    replaced_both(folder, "0")
+
+    def write() -> None:
+        for number in range(60):
+            replaced_both(folder, str(number))
+        done.set()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    while not done.is_set():
+        first, second = read_folder(folder, both)
+        assert first == second
+    writer.join()
+
+
+def test_what_cannot_be_read_although_nobody_writes_is_an_error(tmp_path: Path) -> None:
+    replaced(tmp_path / "last", "old")
+    with pytest.raises(FileNotFoundError):
+        read_folder(tmp_path / "last", both)
+    with pytest.raises(FileNotFoundError):
+        read_folder(tmp_path / "never", both)
+
+
 # --- Locks -----------------------------------------------------------------------------------------------
 
 
@@ -270,3 +372,10 @@ def test_a_lock_whose_folder_was_removed_meanwhile(tmp_path: Path) -> None:
         (tmp_path / "folder").rename(tmp_path / "gone")
     waiter.join(60)
     assert got.is_set()
+
+
+def test_a_lock_does_not_follow_a_planted_link(tmp_path: Path) -> None:
+    (tmp_path / ".out.lock").symlink_to(tmp_path / "victim")
+    with pytest.raises(InputError, match=r".out.lock: is a symbolic link"), file_lock(tmp_path / "out"):
+        raise AssertionError
+    assert not (tmp_path / "victim").exists()

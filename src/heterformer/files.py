@@ -18,7 +18,7 @@ from heterformer.progress import say
 from heterformer.temporary import partial_file, partial_folder, remove_path
 
 T = TypeVar("T")
-ATTEMPTS = 100  # of a reader while the folder is being replaced
+MISSING = 10  # times that a reader finds no folder before there is none
 NO_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.EACCES)  # file systems that cannot sync a folder
 
 
@@ -226,27 +226,28 @@ def read_folder(path: Path, read: Callable[[Path], T]) -> T:
 
     Never gives parts of two contents.
     """
-    for _ in range(ATTEMPTS):
+    missing = 0
+    while True:
         folder = readable(path)
         before = _identity(folder)
+        missing += before is None  # it may be between its two renames
         try:
             found = read(folder)
         except (OSError, ValueError, InputError, SafetensorError):
-            if _identity(readable(path)) == before:
+            if missing > MISSING or (before is not None and _identity(readable(path)) == before):
                 raise
         else:
             if _identity(readable(path)) == before:
                 return found
         time.sleep(0.01)
-    return read(readable(path))
 
 
-def _identity(folder: Path) -> tuple[int, int] | None:
+def _identity(folder: Path) -> tuple[int, ...] | None:
     try:
         stat = folder.stat()
     except OSError:
         return None
-    return stat.st_dev, stat.st_ino
+    return stat.st_dev, stat.st_ino, stat.st_mtime_ns
 
 
 # --- Durability: what a rename makes count must be on the disk before ------------------------------------

@@ -123,6 +123,11 @@ def bad_share(tables: Tables) -> list[object]:
     return ["split", tables.build().path, tables.folder / "split.parquet", "--train", "2"]
 
 
+def existing_split(tables: Tables) -> list[object]:
+    out = tables.write("split.parquet", "mine")
+    return ["split", tables.build().path, out, "--train", "0.4", "--validation", "0.3"]
+
+
 def no_place_for_a_split(tables: Tables) -> list[object]:
     shares = ["--train", "0.34", "--validation", "0.33"]
     return ["split", tables.build().path, tables.folder / "nowhere" / "split.parquet", *shares]
@@ -138,6 +143,7 @@ MISTAKES: list[tuple[Callable[[Tables], list[object]], str]] = [
         r"papers.csv: column 'id': duplicate id '[/b]:key:\\[x]' in row 2 (first seen in row 1)",
     ),
     (existing_output, "network: exists already; remove it or choose another name."),
+    (existing_split, "split.parquet: exists already; remove it or choose another name."),
     (no_network, ": not a network, expected a folder that 'heterformer build' wrote."),
     (
         bad_share,

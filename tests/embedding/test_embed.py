@@ -361,3 +361,14 @@ def test_finished_work_goes_at_once(run: Run, tmp_path: Path, monkeypatch: pytes
     with pytest.raises(KeyboardInterrupt):
         embed_run(run.path, tmp_path / "out.parquet")
     assert not (tmp_path / ".out.parquet.work").exists()
+
+
+@pytest.mark.parametrize("name", [".out.work", ".out.work.old"])
+def test_work_goes_nowhere_that_a_link_leads(tmp_path: Path, name: str) -> None:
+    elsewhere = tmp_path / "thesis"
+    elsewhere.mkdir()
+    (elsewhere / "text").write_text("mine")
+    (tmp_path / name).symlink_to(elsewhere)
+    embed_to(tmp_path / "out", tiny_model(), tiny_network(), tokenizer=reader())
+    assert [path.name for path in elsewhere.iterdir()] == ["text"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "thesis"]

@@ -172,3 +172,31 @@ def test_a_type_with_text_has_no_h0(tmp_path: Path) -> None:
     opened = Vectors.open(tmp_path / "v.parquet")
     assert opened.h0("paper") is None
     assert np.array_equal(opened.h0("author"), H0)  # type: ignore[arg-type]
+
+
+# --- Vectors of a stranger -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["../../x", "/tmp/x", "a/b", "..", "", 7])
+def test_a_list_of_parts_leads_nowhere_else(tmp_path: Path, name: Any) -> None:
+    write_vectors(tmp_path / "x", layout(), chunks())
+    (tmp_path / "out").mkdir()
+    write_vectors(tmp_path / "out" / "part.parquet", layout(), chunks())
+    values = {"types": ["paper"], "parts": ["part.parquet"]}
+    (tmp_path / "out" / "vectors.json").write_text(json.dumps(values))
+    assert Vectors.open(tmp_path / "out").ids("paper") == IDS["paper"]
+    (tmp_path / "out" / "vectors.json").write_text(json.dumps(values | {"parts": ["part.parquet", name]}))
+    with pytest.raises(InputError, match=r"vectors.json: lists .*, expected a plain name without a path"):
+        Vectors.open(tmp_path / "out")
+
+
+@pytest.mark.parametrize("name", ["../../x", "/tmp/x", "a/b", "..", ".x"])
+def test_types_lead_nowhere_else(tmp_path: Path, name: str) -> None:
+    write_vectors(tmp_path / "out", layout(), chunks())
+    manifest = json.loads((tmp_path / "out" / "vectors.json").read_text())
+    (tmp_path / "out" / "vectors.json").write_text(json.dumps(manifest | {"types": ["paper", name]}))
+    table = tmp_path / "table.parquet"
+    pl.DataFrame({"id": ["a"], "type": [name], "vector": [[1.0]]}).write_parquet(table)
+    for path in (tmp_path / "out", table):
+        with pytest.raises(InputError, match=r"lists '.*', expected a plain name without a path"):
+            Vectors.open(path)

@@ -159,3 +159,14 @@ def test_help_names_an_example(capsys: pytest.CaptureFixture[str]) -> None:
     shown = capsys.readouterr().out
     assert "heterformer explain RUN P05-3014 --against RUN_WITHOUT_WARM_UP" in shown
     assert "--against OTHER_RUN" in shown
+
+
+def test_a_figure_is_not_written_over_another_file(explained: Explained, run: Path, tmp_path: Path) -> None:
+    mine = tmp_path / "thesis.png"
+    mine.write_text("mine")
+    (tmp_path / "link.png").symlink_to(tmp_path / "nowhere.png")
+    for path in (mine, tmp_path / "link.png"):
+        told = explained.failed(run, "p7", "--figure", path)
+        assert told == f"{path}: exists already; remove it or choose another name."
+    assert mine.read_text() == "mine"
+    assert not (tmp_path / "nowhere.png").exists()

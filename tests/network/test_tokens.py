@@ -149,3 +149,12 @@ def test_what_a_kill_left_is_cleared(network: Network) -> None:
     (partial / "tokens.bin").write_bytes(b"half of it")
     open_tokens(network, new_tokenizer())
     assert list((network.path / "tokens").iterdir()) == [folder]
+
+
+def test_tokens_are_not_written_where_a_link_leads(network: Network, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "thesis"
+    elsewhere.mkdir()
+    (network.path / "tokens").symlink_to(elsewhere)
+    with pytest.raises(InputError, match=r"tokens: is a symbolic link to '.*thesis', outside"):
+        open_tokens(network, new_tokenizer())
+    assert list(elsewhere.iterdir()) == []

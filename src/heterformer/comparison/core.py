@@ -22,6 +22,7 @@ from heterformer.models.options import EveryModelOptions, every_model
 from heterformer.network.store import Network
 from heterformer.progress import say
 from heterformer.training.options import TrainingOptions, as_flags, changed_options
+from heterformer.untrusted import check_no_links_out
 
 CONFIG = "compare.yaml"
 Runner = Callable[[Job], None]  # does a job, or notes why it failed
@@ -170,6 +171,7 @@ def _config(out: Path) -> dict[str, Any]:
     """What ``_settle`` wrote."""
     if not is_comparison(out):
         raise InputError(f"{out}: not a comparison, expected a folder that 'heterformer compare' wrote.")
+    check_no_links_out(out)
     with reading(out / CONFIG):
         try:
             values = yaml.safe_load((out / CONFIG).read_text(encoding="utf-8"))

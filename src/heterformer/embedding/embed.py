@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
@@ -28,7 +27,9 @@ from heterformer.files import file_lock, write_text
 from heterformer.models.contract import NodeEncoder
 from heterformer.network.store import Network
 from heterformer.progress import say
+from heterformer.temporary import remove_path
 from heterformer.training.run import Run
+from heterformer.untrusted import check_no_links_out
 
 MANIFEST = "manifest.json"
 
@@ -152,7 +153,7 @@ def _remove(folder: Path) -> None:
     """At once and whole: half of it must not pass for the work of another call."""
     gone = folder.with_name(folder.name + ".old")
     folder.rename(gone)
-    shutil.rmtree(gone)
+    remove_path(gone)
 
 
 def _check_place(out: Path, processes: int) -> None:
@@ -211,7 +212,10 @@ def _settle(folder: Path, manifest: dict[str, Any]) -> None:
     """Keep what an earlier call left if it was to make the same vectors; else start anew."""
     text = json.dumps(manifest, indent=1)
     path, old = folder / MANIFEST, folder.with_name(folder.name + ".old")
-    shutil.rmtree(old, ignore_errors=True)
+    remove_path(old)
+    if folder.is_symlink():
+        folder.unlink()  # we make none
+    check_no_links_out(folder)
     if folder.exists() and not (path.is_file() and path.read_text(encoding="utf-8") == text):
         if path.is_file():
             say(f"{folder}: belongs to other options, model or network; starting anew.")
