@@ -71,8 +71,8 @@ def main() -> None:
         figures = []
         for name, (encoder, view) in rows.items():
             found = _metrics(encoder, view, tokens, pairs, run.options().seed)
-            figures.append(f"{name} {found.prec:.4f}/{found.mrr:.4f}")
-            values = f"PREC {found.prec:.4f}  MRR {found.mrr:.4f}  NDCG {found.ndcg:.4f}"
+            figures.append(f"{name} {found['prec']:.4f}/{found['mrr']:.4f}")
+            values = f"PREC {found['prec']:.4f}  MRR {found['mrr']:.4f}  NDCG {found['ndcg']:.4f}"
             print(f"{which}: {name:32} {values}", flush=True)
         print(f"{which}, PREC/MRR: " + "; ".join(figures))
 

@@ -19,6 +19,7 @@ from transformers import AutoTokenizer
 from heterformer.batches.batcher import Batcher
 from heterformer.batches.pairs import evaluation_key
 from heterformer.batches.visible import VisibleNetwork
+from heterformer.metrics import ranking_metrics
 from heterformer.models import Heterformer
 from heterformer.models.inference import plm_vectors
 from heterformer.models.plm.minilm import backbone_path
@@ -26,7 +27,7 @@ from heterformer.network.split.draw import make_split
 from heterformer.network.split.options import SplitOptions
 from heterformer.network.store import Network
 from heterformer.network.tokens import open_tokens
-from heterformer.ranking import RankingMetrics, in_batch_ranks
+from heterformer.ranking import in_batch_ranks
 
 
 def main() -> None:
@@ -65,9 +66,9 @@ def main() -> None:
         rows[f"{readout}, averaged with neighbours"] = (near_queries, near_keys)
         for name, (q, k) in rows.items():
             ranks = in_batch_ranks(torch.cat(q), torch.cat(k), schema.test_batch_size, model.scores)
-            found = RankingMetrics.of(ranks)
-            figures.append(f"{name} {found.prec:.4f}/{found.mrr:.4f}")
-            print(f"{name:35} PREC {found.prec:.4f}  MRR {found.mrr:.4f}", flush=True)
+            found = ranking_metrics(in_batch=ranks.numpy())
+            figures.append(f"{name} {found['prec']:.4f}/{found['mrr']:.4f}")
+            print(f"{name:35} PREC {found['prec']:.4f}  MRR {found['mrr']:.4f}", flush=True)
     print("test PREC/MRR: " + "; ".join(figures))
 
 

@@ -20,9 +20,9 @@ from two_models import show_link_prediction, train_both
 from heterformer.datasets.debian import DebianOptions, build_debian
 from heterformer.errors import InputError
 from heterformer.evaluation.core import Classified, evaluate_run
-from heterformer.evaluation.label_tables import classification_table
 from heterformer.evaluation.open_run import OpenRun
 from heterformer.evaluation.options import ClassificationOptions, EvaluateOptions
+from heterformer.evaluation.tables import classification_table
 from heterformer.network.describe import describe
 from heterformer.network.describe_table import description
 from heterformer.network.store import Network

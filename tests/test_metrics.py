@@ -1,11 +1,25 @@
 from __future__ import annotations
 
+import math
+import subprocess
+import sys
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.typing import NDArray
-from sklearn.metrics import accuracy_score, f1_score
+from sklearn.metrics import accuracy_score, f1_score, ndcg_score
 
-from heterformer.metrics import Repeated, f1_scores
+from heterformer.metrics import (
+    CLASSIFICATION_METRICS,
+    CLUSTERING_METRICS,
+    RANKING_METRICS,
+    Repeated,
+    classification_metrics,
+    ranking_metrics,
+)
+from tests.networks import few
 
 Bools = NDArray[np.bool_]
 
@@ -14,26 +28,68 @@ def one_hot(codes: list[int], classes: int) -> Bools:
     return np.eye(classes, dtype=bool)[codes]
 
 
+def test_ranking_metrics_by_hand() -> None:
+    metrics = ranking_metrics(np.array([1, 2, 4, 1]), np.array([1, 2, 10, 11, 100, 101]))
+    assert metrics == pytest.approx(
+        {
+            "prec": 2 / 4,
+            "mrr": (1 + 1 / 2 + 1 / 4 + 1) / 4,
+            "ndcg": (1 + 1 / math.log2(3) + 1 / math.log2(5) + 1) / 4,
+            "full_mrr": (1 + 1 / 2 + 1 / 10 + 1 / 11 + 1 / 100 + 1 / 101) / 6,
+            "hits_1": 1 / 6,
+            "hits_10": 3 / 6,
+            "hits_100": 5 / 6,
+        }
+    )
+
+
+def test_each_ranking_has_its_metrics() -> None:
+    assert list(ranking_metrics(in_batch=np.array([1]))) == ["prec", "mrr", "ndcg"]
+    assert list(ranking_metrics(full=np.array([1]))) == ["full_mrr", "hits_1", "hits_10", "hits_100"]
+    assert math.isnan(ranking_metrics(in_batch=np.empty(0, dtype=np.int64))["mrr"])
+
+
+@few
+@given(st.integers(2, 30), st.integers(0, 2**32))
+def test_ndcg_is_scikit_learns(size: int, seed: int) -> None:
+    scores = np.random.default_rng(seed).random((size, size))
+    ranks = (scores >= scores.diagonal()[:, None]).sum(1)
+    assert ranking_metrics(in_batch=ranks)["ndcg"] == pytest.approx(ndcg_score(np.eye(size), scores))
+
+
+def test_names_paths_and_headings_are_unique() -> None:
+    for metrics in (RANKING_METRICS, CLASSIFICATION_METRICS, CLUSTERING_METRICS):
+        assert len({metric.name for metric in metrics}) == len(metrics)
+        assert len({metric.heading for metric in metrics}) == len(metrics)
+    assert len({metric.path for metric in RANKING_METRICS}) == len(RANKING_METRICS)
+
+
+def test_metrics_import_neither_torch_nor_sklearn() -> None:
+    script = "import sys, heterformer.metrics; print({'torch', 'sklearn'} & set(sys.modules))"
+    shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert shown.stdout == "set()\n"
+
+
 def test_by_hand() -> None:
     truth, predicted = one_hot([0, 0, 0, 1, 1, 2], 3), one_hot([0, 0, 1, 1, 0, 0], 3)
     # class 0: 2 hits of 4 said and 3 true; class 1: 1 of 2 and 2; class 2: 0 of 0 and 1
-    found = f1_scores(truth, predicted)
-    assert found.micro == pytest.approx(3 / 6)
-    assert found.macro == pytest.approx((4 / 7 + 2 / 4 + 0) / 3)
+    found = classification_metrics(truth, predicted)
+    assert found["micro"] == pytest.approx(3 / 6)
+    assert found["macro"] == pytest.approx((4 / 7 + 2 / 4 + 0) / 3)
 
 
 def test_by_hand_with_several_classes_each() -> None:
     truth = np.array([[1, 1, 0], [0, 1, 0], [1, 0, 0]], dtype=bool)
     predicted = np.array([[1, 0, 0], [1, 1, 0], [0, 1, 0]], dtype=bool)
     # class 0: 1 hit of 2 and 2; class 1: 1 of 2 and 2; nobody has class 2 and nobody is said to
-    found = f1_scores(truth, predicted)
-    assert found.micro == pytest.approx(2 * 2 / 8)
-    assert found.macro == pytest.approx((1 / 2 + 1 / 2) / 2)
+    found = classification_metrics(truth, predicted)
+    assert found["micro"] == pytest.approx(2 * 2 / 8)
+    assert found["macro"] == pytest.approx((1 / 2 + 1 / 2) / 2)
 
 
 def test_a_class_that_is_only_predicted_counts_as_0_and_one_that_is_nowhere_does_not_count() -> None:
     truth, predicted = one_hot([0, 0, 1, 1], 4), one_hot([0, 0, 1, 3], 4)
-    assert f1_scores(truth, predicted).macro == pytest.approx((1 + 2 / 3 + 0) / 3)
+    assert classification_metrics(truth, predicted)["macro"] == pytest.approx((1 + 2 / 3 + 0) / 3)
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -48,37 +104,37 @@ def test_as_scikit_learn_has_it(seed: int, multi: bool) -> None:
         for _ in range(2)
     )
     truth[0, 0] = True
-    found = f1_scores(truth, predicted)
+    found = classification_metrics(truth, predicted)
     micro, macro = (
         f1_score(truth, predicted, average=mean, zero_division=np.nan) for mean in ("micro", "macro")
     )
-    assert found == pytest.approx((micro, macro))
+    assert found == pytest.approx({"micro": micro, "macro": macro})
 
 
 def test_micro_f1_of_one_class_each_is_accuracy() -> None:
     rng = np.random.default_rng(0)
     truth, predicted = rng.integers(0, 4, (2, 50)).tolist()
-    found = f1_scores(one_hot(truth, 4), one_hot(predicted, 4))
-    assert found.micro == pytest.approx(accuracy_score(truth, predicted))
+    found = classification_metrics(one_hot(truth, 4), one_hot(predicted, 4))
+    assert found["micro"] == pytest.approx(accuracy_score(truth, predicted))
 
 
 def test_bounds() -> None:
     truth = one_hot([0, 1, 2, 1], 3)
-    assert f1_scores(truth, truth) == (1, 1)
-    assert f1_scores(truth, np.roll(truth, 1, axis=1)) == (0, 0)
+    assert classification_metrics(truth, truth) == {"micro": 1, "macro": 1}
+    assert classification_metrics(truth, np.roll(truth, 1, axis=1)) == {"micro": 0, "macro": 0}
 
 
 def test_nothing_to_score() -> None:
     with pytest.raises(ValueError, match="expected at least one class"):
-        f1_scores(np.zeros((0, 3), dtype=bool), np.zeros((0, 3), dtype=bool))
+        classification_metrics(np.zeros((0, 3), dtype=bool), np.zeros((0, 3), dtype=bool))
 
 
 def test_mean_and_sample_deviation() -> None:
-    found = Repeated.of([0.5, 0.7, 0.9])
+    found = Repeated.from_values([0.5, 0.7, 0.9])
     assert found.values == (0.5, 0.7, 0.9)
     assert found.mean == pytest.approx(0.7)
     assert found.deviation == pytest.approx((2 * 0.2**2 / 2) ** 0.5)
 
 
 def test_one_value_has_no_deviation() -> None:
-    assert Repeated.of(iter([0.5])) == Repeated((0.5,), 0.5, None)
+    assert Repeated.from_values(iter([0.5])) == Repeated((0.5,), 0.5, None)

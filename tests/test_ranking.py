@@ -2,13 +2,11 @@ from __future__ import annotations
 
 import math
 
-import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.metrics import ndcg_score
 
-from heterformer.ranking import RankingMetrics, hits, in_batch_ranks, ranks
+from heterformer.ranking import in_batch_ranks, ranks
 from tests.networks import few
 
 NAN = float("nan")
@@ -53,26 +51,6 @@ def test_infinite_scores() -> None:
     assert rank([math.inf, 1.0], key=0) == 1
     assert rank([-math.inf, 1.0], key=0) == 2
     assert rank([math.inf, math.inf], key=0) == 2
-
-
-def test_metrics_by_hand() -> None:
-    found = RankingMetrics.of(torch.tensor([1, 2, 4, 1]))
-    assert found.prec == pytest.approx(2 / 4)
-    assert found.mrr == pytest.approx((1 + 1 / 2 + 1 / 4 + 1) / 4)
-    assert found.ndcg == pytest.approx((1 + 1 / math.log2(3) + 1 / math.log2(5) + 1) / 4)
-
-
-def test_hits_by_hand() -> None:
-    assert hits(torch.tensor([1, 2, 10, 11, 100, 101])) == pytest.approx({1: 1 / 6, 10: 3 / 6, 100: 5 / 6})
-    assert hits(torch.tensor([3, 4]), at=(3,)) == {3: 0.5}
-
-
-@few
-@given(st.integers(2, 30), st.integers(0, 2**32))
-def test_ndcg_is_scikit_learns(size: int, seed: int) -> None:
-    scores = torch.rand(size, size, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
-    found = RankingMetrics.of(ranks(scores, torch.arange(size)))
-    assert found.ndcg == pytest.approx(ndcg_score(torch.eye(size).numpy(), scores.numpy()))
 
 
 @few

@@ -6,10 +6,14 @@ import io
 
 from rich.console import Console
 
-from heterformer.tables import Sheet, four_digits
+from heterformer.tables import Sheet, four_digits, listed
 
 SHEET = Sheet(
-    "figures", ("relation", "PREC"), (("cites", "0.5000"), ("a|b [bold]", "1.0000")), "of [1] pair", words=1
+    "figures",
+    ("relation", "PREC"),
+    (("cites", "0.5000"), ("a|b [bold]", "1.0000")),
+    "of [1] pair",
+    text_columns=1,
 )
 
 
@@ -40,4 +44,13 @@ def test_figures_below_zero_have_a_sign_and_no_zero() -> None:
         "-.0224",
         ".0000",
         ".0000",
+    ]
+
+
+def test_names_in_a_sentence() -> None:
+    assert [listed(names) for names in ([], ["A"], ["A", "B"], ["A", "B", "C"])] == [
+        "",
+        "A",
+        "A and B",
+        "A, B and C",
     ]

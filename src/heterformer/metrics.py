@@ -1,41 +1,170 @@
-"""Metrics as plain functions of what a model got right, and figures that were measured several times."""
+"""Every metric once: its name in files, its heading in tables and figures, and how it is computed.
+
+Tables, Markdown, JSON, figures, comparisons and significance tests read the three tuples below. A new metric
+is one more entry. Nothing here needs PyTorch.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from statistics import fmean, stdev
-from typing import NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-
-class F1(NamedTuple):
-    """Both kinds of mean."""
-
-    micro: float
-    macro: float
+Ranks = NDArray[np.integer[Any]]  # (Q,) the rank, from 1, of each query's key
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Ranking = Literal["in_batch", "full"]
 
 
-def f1_scores(truth: NDArray[np.bool_], predicted: NDArray[np.bool_]) -> F1:
-    """F1 of predictions (n, C) for nodes whose classes are ``truth`` (n, C), one class or several each.
+@dataclass(frozen=True)
+class RankingMetric:
+    """A mean over queries of what the rank of each query's key contributes.
 
-    With one class each, micro F1 is accuracy. A class that no node has and none is said to have says nothing
-    of the classifier: it is left out of the macro mean. A class that is there and never found, or is found
-    where it is not, counts as 0.
+    Args:
+        name: Its name in Python, in ``test.json`` and in ``compare.json``.
+        heading: Its heading in tables and figures.
+        path: Where ``report.json`` has it. The first word names the ranking that it is computed from:
+            ``in_batch``, among the keys of a batch of pairs, or ``full``, among all nodes of the key's type.
+        contribution: From ranks (Q,) to what each query adds to the mean (Q,).
+        narrow_heading: A heading for tables of many columns, if the usual one is too wide.
+        tested: Whether a comparison tests the difference between models.
+        in_narrow_tables: Whether a comparison has room for it on a screen.
     """
-    hits = (truth & predicted).sum(0)  # (C,)
-    named = truth.sum(0) + predicted.sum(0)  # (C,) twice the hits, and every mistake
+
+    name: str
+    heading: str
+    path: tuple[str, ...]
+    contribution: Callable[[Ranks], Floats]
+    narrow_heading: str = ""
+    tested: bool = False
+    in_narrow_tables: bool = True
+
+    @property
+    def ranking(self) -> Ranking:
+        return "in_batch" if self.path[0] == "in_batch" else "full"
+
+    def in_report(self, values: Mapping[str, Any]) -> float:
+        """The metric in an entry of ``report.json``."""
+        value: Any = values
+        for word in self.path:
+            value = value[word]
+        return float(value)
+
+    def mean(self, ranks: Ranks) -> float:
+        """The metric over all queries."""
+        return float(self.contribution(ranks).mean()) if len(ranks) else float("nan")
+
+
+def hits_at(k: int) -> Callable[[Ranks], Floats]:
+    """1 if the key is among the first ``k``, else 0."""
+    return lambda ranks: (ranks <= k).astype(np.float64)
+
+
+def reciprocal_rank(ranks: Ranks) -> Floats:
+    """1, 1/2, 1/3, …"""
+    return 1 / ranks.astype(np.float64)
+
+
+def discounted_gain(ranks: Ranks) -> Floats:
+    """Of the full list with one relevant key, whose ideal gain is 1."""
+    return 1 / np.log2(1 + ranks.astype(np.float64))
+
+
+RANKING_METRICS = (
+    RankingMetric("prec", "PREC", ("in_batch", "prec"), hits_at(1), tested=True),
+    RankingMetric("mrr", "MRR", ("in_batch", "mrr"), reciprocal_rank, tested=True),
+    RankingMetric("ndcg", "NDCG", ("in_batch", "ndcg"), discounted_gain),
+    RankingMetric("full_mrr", "full MRR", ("full", "mrr"), reciprocal_rank, tested=True),
+    RankingMetric("hits_1", "Hits@1", ("full", "hits", "1"), hits_at(1), tested=True, in_narrow_tables=False),
+    RankingMetric("hits_10", "Hits@10", ("full", "hits", "10"), hits_at(10), "@10"),
+    RankingMetric(
+        "hits_100", "Hits@100", ("full", "hits", "100"), hits_at(100), "@100", in_narrow_tables=False
+    ),
+)
+
+
+def ranking_metrics(in_batch: Ranks | None = None, full: Ranks | None = None) -> dict[str, float]:
+    """The metrics that the given ranks define, by name."""
+    ranks = {"in_batch": in_batch, "full": full}
+    return {m.name: m.mean(of) for m in RANKING_METRICS if (of := ranks[m.ranking]) is not None}
+
+
+def ranking_metric(name: str) -> RankingMetric:
+    """The metric with this name."""
+    return next(metric for metric in RANKING_METRICS if metric.name == name)
+
+
+@dataclass(frozen=True)
+class LabelMetric:
+    """A metric of predicted labels: its name in JSON, its heading in tables, and its function."""
+
+    name: str
+    heading: str
+    compute: Callable[[Any, Any], float]
+
+
+def micro_f1(truth: Bools, predicted: Bools) -> float:
+    """F1 over all decisions of (n, C); with one class per node it is accuracy."""
+    hits, named = _hits_and_mentions(truth, predicted)
+    return float(2 * hits.sum() / named.sum())
+
+
+def macro_f1(truth: Bools, predicted: Bools) -> float:
+    """The mean of the classes' F1. A class that no node has and none is predicted to have does not count."""
+    hits, named = _hits_and_mentions(truth, predicted)
     met = named > 0
-    if not met.any():
+    return float((2 * hits[met] / named[met]).mean())
+
+
+def _hits_and_mentions(truth: Bools, predicted: Bools) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """(C,) true positives, and true plus predicted members: F1 is 2 * hits / mentions."""
+    hits, mentions = (truth & predicted).sum(0), truth.sum(0) + predicted.sum(0)
+    if not mentions.any():
         raise ValueError("expected at least one class in the truth or in the predictions")
-    return F1(float(2 * hits.sum() / named.sum()), float((2 * hits[met] / named[met]).mean()))
+    return hits, mentions
+
+
+def normalized_mutual_information(truth: NDArray[Any], clusters: NDArray[Any]) -> float:
+    """By the mean of the two entropies, 1 at best."""
+    from sklearn.metrics import normalized_mutual_info_score  # takes a second
+
+    return float(normalized_mutual_info_score(truth, clusters))
+
+
+def adjusted_rand_index(truth: NDArray[Any], clusters: NDArray[Any]) -> float:
+    """1 at best, 0 by chance."""
+    from sklearn.metrics import adjusted_rand_score
+
+    return float(adjusted_rand_score(truth, clusters))
+
+
+CLASSIFICATION_METRICS = (
+    LabelMetric("micro", "micro F1", micro_f1),
+    LabelMetric("macro", "macro F1", macro_f1),
+)
+CLUSTERING_METRICS = (
+    LabelMetric("nmi", "NMI", normalized_mutual_information),
+    LabelMetric("ari", "ARI", adjusted_rand_index),
+)
+
+
+def classification_metrics(truth: Bools, predicted: Bools) -> dict[str, float]:
+    """The metrics of predictions (n, C) for nodes whose classes are ``truth`` (n, C), by name."""
+    return {metric.name: metric.compute(truth, predicted) for metric in CLASSIFICATION_METRICS}
+
+
+def clustering_metrics(truth: NDArray[Any], clusters: NDArray[Any]) -> dict[str, float]:
+    """The metrics of clusters (n,) of nodes whose classes are ``truth`` (n,), by name."""
+    return {metric.name: metric.compute(truth, clusters) for metric in CLUSTERING_METRICS}
 
 
 @dataclass(frozen=True)
 class Repeated:
-    """The values in the order of the repeats, their mean, and how far they lie apart."""
+    """A metric's values in the order of the repeats, their mean and their spread."""
 
     values: tuple[float, ...]
     mean: float
@@ -43,6 +172,16 @@ class Repeated:
     """The sample standard deviation; one value has none."""
 
     @classmethod
-    def of(cls, values: Iterable[float]) -> Repeated:
+    def from_values(cls, values: Iterable[float]) -> Repeated:
         values = tuple(map(float, values))
         return cls(values, fmean(values), stdev(values) if len(values) > 1 else None)
+
+    @classmethod
+    def from_repeats(cls, repeats: Iterable[Mapping[str, float]]) -> dict[str, Repeated]:
+        """By metric, from what each repeat measured."""
+        repeats = list(repeats)
+        return {name: cls.from_values(repeat[name] for repeat in repeats) for name in repeats[0]}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Repeated:
+        return cls(tuple(values["values"]), values["mean"], values["deviation"])

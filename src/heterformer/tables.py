@@ -1,7 +1,8 @@
-"""A table of figures, on a screen or in a page."""
+"""A table for the terminal and for Markdown."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rich import box
@@ -12,14 +13,13 @@ from rich.text import Text
 
 @dataclass(frozen=True)
 class Sheet:
-    """Words in the first columns, figures in the others, and below them what they mean."""
+    """Text in the first columns, numbers in the others, and a note below."""
 
     title: str
     headings: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     note: str
-    words: int
-    """So many columns from the left hold words."""
+    text_columns: int
 
     def table(self) -> Table:
         """For the terminal."""
@@ -33,28 +33,33 @@ class Sheet:
             pad_edge=False,
         )
         for number, heading in enumerate(self.headings):
-            words = number < self.words
-            justify: JustifyMethod = "left" if words else "right"
-            table.add_column(Text(heading), justify=justify, no_wrap=not words, overflow="fold")
+            text = number < self.text_columns
+            justify: JustifyMethod = "left" if text else "right"
+            table.add_column(Text(heading), justify=justify, no_wrap=not text, overflow="fold")
         for row in self.rows:
             table.add_row(*map(Text, row))
         return table
 
     def markdown(self) -> str:
-        """For a page; without the title, which is the page's business."""
-        rules = ["---" if number < self.words else "---:" for number in range(len(self.headings))]
+        """For a page, which has the title as a heading of its own."""
+        rules = ["---" if number < self.text_columns else "---:" for number in range(len(self.headings))]
         lines = [_line(self.headings), _line(rules), *map(_line, self.rows)]
         return "\n".join([*lines, "", self.note])
 
 
-def four_digits(figure: float) -> str:
-    """Four digits behind the point, and nothing before it but a one or a sign."""
-    digits = f"{abs(figure):.4f}".removeprefix("0")
-    return f"-{digits}" if figure < 0 and digits != ".0000" else digits
+def four_digits(number: float) -> str:
+    """Four decimals, without the zero before the point: .1234."""
+    digits = f"{abs(number):.4f}".removeprefix("0")
+    return f"-{digits}" if number < 0 and digits != ".0000" else digits
 
 
-def _line(cells: tuple[str, ...] | list[str]) -> str:
+def _line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names in a sentence: "A, B and C"."""
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
 def short(name: str, longest: int) -> str:

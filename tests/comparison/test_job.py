@@ -9,7 +9,7 @@ import pytest
 
 from heterformer.comparison.job import (
     COST,
-    METRICS,
+    RANKS,
     RESULT,
     Job,
     Result,
@@ -21,6 +21,7 @@ from heterformer.comparison.job import (
 from heterformer.comparison.variants import VARIANTS
 from heterformer.errors import InputError
 from heterformer.evaluation.open_run import link_prediction_of, open_run
+from heterformer.metrics import RANKING_METRICS
 from heterformer.training.run import Run
 from tests.learning import tiny_network, tiny_options, tiny_reader
 
@@ -45,12 +46,12 @@ def test_a_job_survives_its_way_to_another_process(tmp_path: Path) -> None:
 def test_the_figures_are_those_of_evaluate(done: Job) -> None:
     (expected,) = link_prediction_of(open_run(done.path), ("test",))
     result = Result.open(done.path)
-    assert list(result.figures) == list(METRICS)
-    assert result.figures["ndcg"] == expected.in_batch.ndcg
-    assert result.figures["full_mrr"] == expected.full.mrr
-    assert result.figures["hits_10"] == expected.full.hits[10]
+    assert list(result.figures) == [metric.name for metric in RANKING_METRICS]
+    assert result.figures["ndcg"] == expected.metrics["ndcg"]
+    assert result.figures["full_mrr"] == expected.metrics["full_mrr"]
+    assert result.figures["hits_10"] == expected.metrics["hits_10"]
     assert (result.pairs, result.batch_size) == (expected.pairs, expected.batch_size)
-    assert (result.full_queries, result.candidates) == (expected.full.queries, expected.full.candidates)
+    assert (result.full_queries, result.candidates) == (expected.full_queries, expected.candidates)
 
 
 def test_the_ranks_are_what_the_figures_are_means_of(done: Job) -> None:
@@ -58,6 +59,14 @@ def test_the_ranks_are_what_the_figures_are_means_of(done: Job) -> None:
     assert (ranks["in_batch"] == 1).mean() == pytest.approx(figures["prec"])
     assert (1 / ranks["full"]).mean() == pytest.approx(figures["full_mrr"])
     assert len(ranks["full"]) == len(open_run(done.path).split.test)
+
+
+def test_a_metric_that_an_older_result_lacks_follows_from_its_ranks(done: Job, tmp_path: Path) -> None:
+    values, expected = json.loads((done.path / RESULT).read_text()), Result.open(done.path)
+    del values["figures"]["hits_10"]
+    (tmp_path / RESULT).write_text(json.dumps(values))
+    (tmp_path / RANKS).write_bytes((done.path / RANKS).read_bytes())
+    assert Result.open(tmp_path) == expected
 
 
 def test_the_cost_is_noted(done: Job) -> None:

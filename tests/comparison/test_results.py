@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from heterformer.comparison.results import gathered, query_figures
+from heterformer.comparison.results import gathered, query_contributions
+from heterformer.metrics import ranking_metric
 from tests.comparison.comparing import pretended_comparison, save_result
 
 SKILL = {"bert": 0.3, "bert_gat": 0.45, "heterformer": 0.6, "no_tl": 0.9}
@@ -67,7 +68,9 @@ def test_what_a_query_contributes_is_averaged_over_seeds(tmp_path: Path) -> None
     for seed, ranks in zip(found.rows[0].seeds, ([1, 2, 4], [2, 1, 4]), strict=True):
         save_result(seed.path, np.array(ranks))
     row = found.rows[0]
-    assert query_figures(row, "prec").tolist() == [0.5, 0.5, 0]
-    assert query_figures(row, "mrr").tolist() == [0.75, 0.75, 0.25]
-    assert query_figures(row, "hits_1").tolist() == [0.5, 0.5, 0]
-    assert query_figures(row, "full_mrr") == pytest.approx([(1 + 1 / 11) / 2, (1 + 1 / 11) / 2, 1 / 31])
+    assert query_contributions(row, ranking_metric("prec")).tolist() == [0.5, 0.5, 0]
+    assert query_contributions(row, ranking_metric("mrr")).tolist() == [0.75, 0.75, 0.25]
+    assert query_contributions(row, ranking_metric("hits_1")).tolist() == [0.5, 0.5, 0]
+    assert query_contributions(row, ranking_metric("full_mrr")) == pytest.approx(
+        [(1 + 1 / 11) / 2, (1 + 1 / 11) / 2, 1 / 31]
+    )

@@ -8,9 +8,9 @@ import pytest
 from rich.console import Console
 
 from heterformer.comparison.core import finished_comparison
-from heterformer.comparison.job import METRICS
 from heterformer.comparison.results import Comparison
 from heterformer.comparison.table import as_json, as_markdown, as_table, write_comparison
+from heterformer.metrics import RANKING_METRICS
 from tests.comparison.comparing import pretended_comparison, save_result
 
 SKILL = {
@@ -92,11 +92,13 @@ def test_without_baselines_the_ablations_are_the_rivals(tmp_path: Path) -> None:
 
 def test_few_pairs_are_ranked_among_fewer_keys(tmp_path: Path) -> None:
     comparison = pretended_comparison(tmp_path / "cmp", {"bert": 0.3}, seeds=(0,))
-    assert "400 test pairs; PREC, MRR, NDCG: among the keys of 100 pairs" in as_markdown(comparison)
+    assert "400 test pairs. PREC, MRR and NDCG rank each key among the keys of 100 pairs" in as_markdown(
+        comparison
+    )
     path = tmp_path / "cmp" / "runs" / "bert" / "seed-0"
     save_result(path, np.ones(79, dtype=np.int64))
     found = as_markdown(finished_comparison(tmp_path / "cmp"))
-    assert "79 test pairs; PREC, MRR, NDCG: among the keys of 79 pairs" in found
+    assert "79 test pairs. PREC, MRR and NDCG rank each key among the keys of 79 pairs" in found
 
 
 def test_equal_figures_are_equally_good(tmp_path: Path) -> None:
@@ -148,7 +150,7 @@ def test_the_significance_and_the_command_are_told(comparison: Comparison) -> No
         in markdown
     )
     assert markdown.endswith(f"```\n{comparison.command}\n```\n")
-    assert "400 test pairs; PREC, MRR, NDCG: among the keys of 100 pairs" in markdown
+    assert "400 test pairs. PREC, MRR and NDCG rank each key among the keys of 100 pairs" in markdown
 
 
 def test_the_screen_shows_what_the_file_says(comparison: Comparison) -> None:
@@ -171,7 +173,7 @@ def test_json_has_every_seed_unrounded(comparison: Comparison, tmp_path: Path) -
     assert set(found) == {"network", "command", "variants", "significance"}
     heterformer = found["variants"]["heterformer"]
     assert set(heterformer) == {"name", "group", "mean", "std", "seeds"}
-    assert set(heterformer["mean"]) == set(heterformer["std"]) == set(METRICS)
+    assert set(heterformer["mean"]) == set(heterformer["std"]) == {metric.name for metric in RANKING_METRICS}
     figures = [heterformer["seeds"][seed]["figures"]["prec"] for seed in ("0", "1", "2")]
     assert heterformer["mean"]["prec"] == pytest.approx(np.mean(figures))
     assert heterformer["std"]["prec"] == pytest.approx(np.std(figures, ddof=1))

@@ -18,7 +18,7 @@ from heterformer.evaluation.classifiers import (
     fit_majority,
     standardised,
 )
-from heterformer.metrics import f1_scores
+from heterformer.metrics import classification_metrics
 from heterformer.training.early_stopping import EarlyStopping
 from tests.evaluation.planted import clusters
 
@@ -107,7 +107,10 @@ def test_logistic_regression_is_scikit_learns() -> None:
 
 def test_two_classes() -> None:
     train, _, test = examples([60, 40])
-    assert f1_scores(test[1], fit_logistic_regression(train, multi=False)(test[0])) == (1, 1)
+    assert classification_metrics(test[1], fit_logistic_regression(train, multi=False)(test[0])) == {
+        "micro": 1,
+        "macro": 1,
+    }
 
 
 def test_one_regression_for_each_of_several_classes() -> None:
@@ -116,7 +119,7 @@ def test_one_regression_for_each_of_several_classes() -> None:
     classes = vectors[:, :3] > [0, 0.5, 1]
     classes[:, 0] |= ~classes.any(1)
     found = fit_logistic_regression((vectors[:300], classes[:300]), multi=True)(vectors[300:])
-    assert f1_scores(classes[300:], found).micro > 0.9
+    assert classification_metrics(classes[300:], found)["micro"] > 0.9
     scaler = StandardScaler().fit(vectors[:300])
     one = LogisticRegression().fit(scaler.transform(vectors[:300]), classes[:300, 1])
     assert (found[:, 1] == one.predict(scaler.transform(vectors[300:]))).mean() > 0.96
@@ -137,8 +140,8 @@ def test_a_class_that_all_or_none_of_the_training_nodes_have() -> None:
 
 def test_the_mlp_learns_what_no_line_divides() -> None:
     train, validation, test = checkerboard(400, 0), checkerboard(100, 1), checkerboard(200, 2)
-    assert f1_scores(test[1], SMALL.fit(train, validation, False, 0)(test[0])).micro > 0.9
-    assert f1_scores(test[1], fit_logistic_regression(train, False)(test[0])).micro < 0.7
+    assert classification_metrics(test[1], SMALL.fit(train, validation, False, 0)(test[0]))["micro"] > 0.9
+    assert classification_metrics(test[1], fit_logistic_regression(train, False)(test[0]))["micro"] < 0.7
 
 
 def test_the_mlp_learns_several_classes() -> None:
@@ -146,7 +149,7 @@ def test_the_mlp_learns_several_classes() -> None:
     classes = np.stack([vectors[:, 0] > 0, vectors[:, 1] > 0, vectors[:, 0] < 0.5], axis=1)
     train, validation = (vectors[:400], classes[:400]), (vectors[400:500], classes[400:500])
     found = SMALL.fit(train, validation, True, 0)(vectors[500:])
-    assert f1_scores(classes[500:], found).micro > 0.95
+    assert classification_metrics(classes[500:], found)["micro"] > 0.95
     assert (found.sum(1) >= 2).any()
 
 
@@ -162,7 +165,7 @@ def test_the_mlp_measures_features_by_the_training_part_alone() -> None:
     larger = middle + 1e6 * (vectors - middle)
     for seed in range(3):
         found = SMALL.fit(train, (larger, classes), False, seed)(test[0])
-        assert f1_scores(test[1], found).micro > 0.9
+        assert classification_metrics(test[1], found)["micro"] > 0.9
 
 
 def test_a_seed_decides_all_and_disturbs_nobody() -> None:

@@ -167,7 +167,7 @@ def test_who_reads_the_neighbours_does_not_see_the_pairs_asked_for(
 
     def hits() -> dict[str, float]:
         found, _ = evaluate_run(cheating, replace(QUICK, tasks=("link_prediction",)))
-        return {one.relation: one.full.hits[1] for one in found.link_prediction if one.relation in asked}
+        return {one.relation: one.metrics["hits_1"] for one in found.link_prediction if one.relation in asked}
 
     assert hits() == dict.fromkeys(asked, 0.0)
     monkeypatch.setattr(VisibleNetwork, "for_evaluation", lambda network, *_: VisibleNetwork.whole(network))
@@ -188,8 +188,9 @@ def test_vectors_from_elsewhere_are_ranked_by_product_or_angle() -> None:
     (inner,) = evaluate_vectors(network, vectors, options).link_prediction
     (cosine,) = evaluate_vectors(network, vectors, replace(options, similarity="cosine")).link_prediction
     assert inner.pairs == len(pairs)
-    assert inner.full.candidates == count
-    assert inner.full.hits[1] < 0.2 < 0.5 < cosine.full.hits[1]  # the stranger is a true key of some
+    assert inner.candidates == count
+    # The stranger is a true key of some.
+    assert inner.metrics["hits_1"] < 0.2 < 0.5 < cosine.metrics["hits_1"]
 
 
 def test_a_perfect_model_is_first_though_keys_repeat_in_a_batch() -> None:
@@ -207,7 +208,7 @@ def test_a_perfect_model_is_first_though_keys_repeat_in_a_batch() -> None:
     others = {one.relation: one for one in found.link_prediction if one.relation != "cites"}
     assert set(others) == {"written_by", "published_in"}
     for one in others.values():
-        assert one.in_batch.prec == one.full.hits[1] == 1
+        assert one.metrics["prec"] == one.metrics["hits_1"] == 1
 
 
 def test_nodes_without_vectors_are_left_out_and_counted() -> None:
@@ -216,7 +217,7 @@ def test_nodes_without_vectors_are_left_out_and_counted() -> None:
     some = vectors | {"paper": NodeVectors(rows, vectors["paper"].matrix[rows])}
     found = evaluate_vectors(network, some, QUICK)
     asked = {(one.relation, one.part): one for one in found.link_prediction}
-    assert asked["cites", "test"].full.candidates == len(rows)
+    assert asked["cites", "test"].candidates == len(rows)
     both = np.isin(make_split(network).test, rows).all(1).sum()
     assert asked["cites", "test"].pairs == both
     assert any(note.startswith(f"cites: {both} of ") for note in found.notes)
@@ -342,7 +343,7 @@ def test_one_types_labels_that_fail_leave_the_others(monkeypatch: pytest.MonkeyP
 def test_labels_that_are_asked_for_in_vain_are_told_of_before_the_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(evaluation, "ranks_of", lambda *_: pytest.fail("pairs were ranked"))
+    monkeypatch.setattr(evaluation, "rank_pairs", lambda *_: pytest.fail("pairs were ranked"))
     network = small_network(tmp_path, 20)
     vectors = {"paper": NodeVectors.of_all(np.eye(20))}
     with pytest.raises(InputError, match="no node type has a 'label' column"):
@@ -364,7 +365,8 @@ def test_vectors_that_know_the_labels_are_told_from_those_that_do_not() -> None:
         QUICK, tasks=("classification", "clustering"), classification=ClassificationOptions(repeats=2)
     )
     good, bad = (evaluate_vectors(network, one, options) for one in (knowing, shuffled))
-    assert good.classification[0].result.scores["mlp"].micro.mean > 0.8
-    chance = bad.classification[0].result.scores["majority"].micro.mean
-    assert bad.classification[0].result.scores["mlp"].micro.mean < chance + 0.25
-    assert good.clustering[0].result.nmi.mean > 0.6 > 0.4 > bad.clustering[0].result.nmi.mean
+    assert good.classification[0].result.scores["mlp"]["micro"].mean > 0.8
+    chance = bad.classification[0].result.scores["majority"]["micro"].mean
+    assert bad.classification[0].result.scores["mlp"]["micro"].mean < chance + 0.25
+    nmi = [one.clustering[0].result.metrics["nmi"].mean for one in (good, bad)]
+    assert nmi[0] > 0.6 > 0.4 > nmi[1]

@@ -15,14 +15,14 @@ from heterformer.batches.batch import Batch
 from heterformer.batches.batcher import Batcher
 from heterformer.batches.pairs import evaluation_sampler
 from heterformer.batches.visible import VisibleNetwork
-from heterformer.evaluation import link_prediction
 from heterformer.evaluation.link_prediction import (
     LinkPrediction,
-    Question,
+    PairSet,
+    RankingSizes,
     evaluate_link_prediction,
     full_ranks,
     predicted_pairs,
-    ranks_of,
+    rank_pairs,
 )
 from heterformer.models.inference import center_vectors
 from heterformer.network.schema import NodeType, Relation
@@ -71,10 +71,13 @@ def ranks_by_definition(network: Network, pairs: Pairs, scores: Tensor) -> list[
     ]
 
 
-def found_ranks(network: Network, pairs: Pairs, queries: Tensor, nodes: Tensor, size: int = 4) -> list[int]:
-    keys = nodes[torch.from_numpy(pairs[:, 1])]
+def found_ranks(
+    network: Network, pairs: Pairs, queries: Tensor, nodes: Tensor, size: int = 4, query_block: int = 4096
+) -> list[int]:
+    keys, blocks = nodes[torch.from_numpy(pairs[:, 1])], in_blocks(nodes, size)
     relation = network.schema.predicted
-    return full_ranks(network, relation, pairs, queries, keys, in_blocks(nodes, size), dot).tolist()
+    ranks = full_ranks(network, relation, pairs, queries, keys, blocks, dot, query_block=query_block)
+    return ranks.tolist()
 
 
 @few
@@ -85,14 +88,13 @@ def test_full_ranks_are_those_of_the_definition(
     facts: Facts, candidates: int, queries_at_once: int, seed: int, values: int
 ) -> None:
     generator = torch.Generator().manual_seed(seed)
-    with facts.built() as network, pytest.MonkeyPatch.context() as patched:
-        patched.setattr(link_prediction, "QUERIES", queries_at_once)
+    with facts.built() as network:
         pairs = true_pairs(network)
         count = network.schema.counts[network.schema.predicted.target]
         nodes = torch.randint(-values, values + 1, (count, 2), generator=generator).float()
         queries = torch.randint(-values, values + 1, (len(pairs), 2), generator=generator).float()
         expected = ranks_by_definition(network, pairs, dot(queries, nodes))
-        assert found_ranks(network, pairs, queries, nodes, candidates) == expected
+        assert found_ranks(network, pairs, queries, nodes, candidates, queries_at_once) == expected
 
 
 @pytest.fixture(scope="module")
@@ -166,21 +168,21 @@ def test_any_relation_is_ranked_among_the_targets_that_have_vectors(
         every = {t: np.arange(n) for t, n in counts.items()}
         known = {t: rows[rng.random(len(rows)) < 0.7] for t, rows in every.items()}
         known = known if some_are_missing else every
-        questions = []
+        pair_sets = []
         for relation in network.schema.relations:
             pairs = true_pairs(network, relation)
             pairs = pairs[
                 np.isin(pairs[:, 0], known[relation.source]) & np.isin(pairs[:, 1], known[relation.target])
             ]
-            questions += [Question("test", relation, pairs)] if len(pairs) else []
+            pair_sets += [PairSet("test", relation, pairs)] if len(pairs) else []
 
         def vectors(node_type: NodeType, rows: Ints) -> Tensor:
             assert set(rows.tolist()) <= set(known[node_type].tolist())
             return matrices[node_type][torch.from_numpy(rows)]
 
-        found = ranks_of(questions, vectors, network, dot, known if some_are_missing else None)
-        for question, ranks in zip(questions, found, strict=True):
-            relation, pairs = question.relation, question.pairs
+        found = rank_pairs(pair_sets, vectors, network, dot, known if some_are_missing else None)
+        for pair_set, ranks in zip(pair_sets, found, strict=True):
+            relation, pairs = pair_set.relation, pair_set.pairs
             scores = dot(matrices[relation.source][pairs[:, 0]], matrices[relation.target])
             expected = [
                 1
@@ -222,9 +224,11 @@ def parts() -> dict[str, Pairs]:
     return {"validation": split.validation, "test": split.test}
 
 
-def evaluated(batcher: Batcher, parts: dict[str, Pairs]) -> list[LinkPrediction]:
-    questions = predicted_pairs(tiny_network(), parts)
-    return evaluate_link_prediction(WholeNumbers(tiny_network()), batcher, questions, seed=0)
+def evaluated(
+    batcher: Batcher, parts: dict[str, Pairs], sizes: RankingSizes | None = None
+) -> list[LinkPrediction]:
+    pair_sets = predicted_pairs(tiny_network(), parts)
+    return evaluate_link_prediction(WholeNumbers(tiny_network()), batcher, pair_sets, seed=0, sizes=sizes)
 
 
 def vectors_of(batcher: Batcher) -> Tensor:
@@ -239,14 +243,14 @@ def test_the_figures_are_those_of_the_vectors(batcher: Batcher, parts: dict[str,
         queries, keys = vectors[pairs[:, 0]], vectors[pairs[:, 1]]
         ranks = torch.tensor(ranks_by_definition(tiny_network(), pairs, dot(queries, vectors))).double()
         assert (result.part, result.pairs, result.batch_size) == (part, len(pairs), 100)
-        assert (result.full.queries, result.full.candidates) == (len(pairs), 200)
-        assert result.full.mrr == pytest.approx((1 / ranks).mean().item())
+        assert (result.full_queries, result.candidates) == (len(pairs), 200)
+        assert result.metrics["full_mrr"] == pytest.approx((1 / ranks).mean().item())
         hits = {k: (ranks <= k).double().mean().item() for k in (1, 10, 100)}
-        assert result.full.hits == pytest.approx(hits)
+        assert {k: result.metrics[f"hits_{k}"] for k in hits} == pytest.approx(hits)
         in_batch = dot(queries, keys)  # fewer than 100 pairs: one batch
         better = (in_batch >= in_batch.diagonal()[:, None]).sum(1).double()
-        assert result.in_batch.prec == pytest.approx((better == 1).double().mean().item())
-        assert result.in_batch.mrr == pytest.approx((1 / better).mean().item())
+        assert result.metrics["prec"] == pytest.approx((better == 1).double().mean().item())
+        assert result.metrics["mrr"] == pytest.approx((1 / better).mean().item())
 
 
 def test_a_part_has_the_same_figures_alone(batcher: Batcher, parts: dict[str, Pairs]) -> None:
@@ -255,23 +259,18 @@ def test_a_part_has_the_same_figures_alone(batcher: Batcher, parts: dict[str, Pa
 
 @pytest.mark.parametrize("candidates", [1, 64, 10_000])
 def test_the_figures_do_not_depend_on_the_memory_used(
-    batcher: Batcher, parts: dict[str, Pairs], monkeypatch: pytest.MonkeyPatch, candidates: int
+    batcher: Batcher, parts: dict[str, Pairs], candidates: int
 ) -> None:
-    expected = evaluated(batcher, parts)
-    monkeypatch.setattr(link_prediction, "CANDIDATES", candidates)
-    monkeypatch.setattr(link_prediction, "QUERIES", 1 + candidates // 2)
-    assert evaluated(batcher, parts) == expected
+    sizes = RankingSizes(candidates=candidates, queries=1 + candidates // 2)
+    assert evaluated(batcher, parts, sizes) == evaluated(batcher, parts)
 
 
-def test_only_so_many_queries_are_ranked_in_full(
-    batcher: Batcher, parts: dict[str, Pairs], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(link_prediction, "FULL_RANKING_QUERIES", 5)
-    vectors = vectors_of(batcher)
-    for result, pairs in zip(evaluated(batcher, parts), parts.values(), strict=True):
-        assert (result.pairs, result.full.queries) == (len(pairs), 5)
+def test_only_so_many_queries_are_ranked_in_full(batcher: Batcher, parts: dict[str, Pairs]) -> None:
+    vectors, sizes = vectors_of(batcher), RankingSizes(full_queries=5)
+    for result, pairs in zip(evaluated(batcher, parts, sizes), parts.values(), strict=True):
+        assert (result.pairs, result.full_queries) == (len(pairs), 5)
         ranks = ranks_by_definition(tiny_network(), pairs[:5], dot(vectors[pairs[:5, 0]], vectors))
-        assert result.full.mrr == pytest.approx(np.mean([1 / rank for rank in ranks]))
+        assert result.metrics["full_mrr"] == pytest.approx(np.mean([1 / rank for rank in ranks]))
 
 
 # --- Leaks ------------------------------------------------------------------------------------------------
@@ -289,10 +288,10 @@ def test_who_reads_the_neighbours_finds_no_held_out_pair(facts: Facts) -> None:
         for result in evaluate_link_prediction(cheater, honest, predicted_pairs(network, parts), seed=0):
             pairs = parts[result.part]
             worst = [1 / (1 + len(ranked_candidates(network, *pair))) for pair in pairs.tolist()]
-            assert result.full.mrr == pytest.approx(np.mean(worst)), pairs_of(network, pairs)
-            assert result.in_batch.mrr == pytest.approx(1 / len(pairs))
+            assert result.metrics["full_mrr"] == pytest.approx(np.mean(worst)), pairs_of(network, pairs)
+            assert result.metrics["mrr"] == pytest.approx(1 / len(pairs))
             validation = in_batch_metrics(cheater, honest, pairs, 100, seed=0)
-            assert validation == result.in_batch
+            assert validation == {name: result.metrics[name] for name in ("prec", "mrr", "ndcg")}
 
 
 def test_who_reads_the_neighbours_finds_pairs_that_are_not_hidden() -> None:
@@ -301,7 +300,7 @@ def test_who_reads_the_neighbours_finds_pairs_that_are_not_hidden() -> None:
     shown = Batcher(
         VisibleNetwork.whole(tiny_network()), tiny_tokens(), {"paper": 99, "author": 3, "venue": 1}
     )
-    questions = predicted_pairs(tiny_network(), {"test": split.test})
-    (result,) = evaluate_link_prediction(Cheater(tiny_network()), shown, questions, seed=0)
-    assert result.full.hits[10] > 0.5
-    assert result.in_batch.mrr > 10 / len(split.test)
+    pair_sets = predicted_pairs(tiny_network(), {"test": split.test})
+    (result,) = evaluate_link_prediction(Cheater(tiny_network()), shown, pair_sets, seed=0)
+    assert result.metrics["hits_10"] > 0.5
+    assert result.metrics["mrr"] > 10 / len(split.test)

@@ -12,6 +12,7 @@ import pytest
 from heterformer.cli.main import main
 from heterformer.distributed import ProcessGroup
 from heterformer.evaluation import link_prediction
+from heterformer.evaluation.link_prediction import RankingSizes
 from heterformer.evaluation.open_run import link_prediction_of, open_run
 from heterformer.states import row_file
 from heterformer.training.loop import train
@@ -30,7 +31,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 def rank_to(path: Path, out: Path) -> None:
     """Leave this process's figures, and how many candidates it embedded for them."""
-    row_file.PART, link_prediction.CANDIDATES = 4, 5
+    row_file.PART = 4
     met, candidates = 0, link_prediction._candidates
 
     def counted(*arguments: object) -> object:
@@ -40,7 +41,8 @@ def rank_to(path: Path, out: Path) -> None:
             yield start, vectors
 
     link_prediction._candidates = counted  # type: ignore[assignment]
-    figures = link_prediction_of(open_run(path), PARTS, ProcessGroup.from_environment())
+    processes, sizes = ProcessGroup.from_environment(), RankingSizes(candidates=5)
+    figures = link_prediction_of(open_run(path), PARTS, processes, sizes)
     found = {"figures": [asdict(one) for one in figures], "candidates": met}
     (out / f"{os.environ['RANK']}.json").write_text(json.dumps(found))
 

@@ -145,7 +145,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 def precision(run: OpenRun) -> float:
     """PREC of the test pairs in batches of 100; guessing gives .01."""
-    return in_batch_metrics(run.model, run.batcher, run.split.test, 100, seed=0).prec
+    return in_batch_metrics(run.model, run.batcher, run.split.test, 100, seed=0)["prec"]
 
 
 @pytest.mark.parametrize("name", GRAPH_AWARE)

@@ -182,7 +182,7 @@ def test_validation_reads_every_text_itself(whole: Run) -> None:
     found = in_batch_metrics(opened.model, opened.batcher, split.validation, 100, 0)
     logged = [line["validation"] for line in whole.metrics() if "validation" in line]
     best = max(logged, key=lambda figures: figures["prec"])
-    assert (found.prec, found.mrr) == (best["prec"], best["mrr"])
+    assert (found["prec"], found["mrr"]) == (best["prec"], best["mrr"])
 
 
 # --- When states are computed anew ------------------------------------------------------------------------

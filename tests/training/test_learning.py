@@ -98,7 +98,7 @@ def shuffled_network(tables: Path, folder: Path, seed: int) -> Network:
 def precision(run: OpenRun) -> float:
     """Test PREC in batches of 100; guessing gives .01."""
     (result,) = link_prediction_of(run, ("test",))
-    return result.in_batch.prec
+    return result.metrics["prec"]
 
 
 def with_neighbors_of(run: OpenRun, network: Network) -> OpenRun:
@@ -182,8 +182,8 @@ def told_fields(run: OpenRun) -> dict[tuple[str, str], tuple[float, float]]:
     found, _ = evaluate_run(run, options)
     return {
         (one.node_type, one.setting): (
-            one.result.scores["mlp"].micro.mean,
-            one.result.scores["majority"].micro.mean,
+            one.result.scores["mlp"]["micro"].mean,
+            one.result.scores["majority"]["micro"].mean,
         )
         for one in found.classification
     }

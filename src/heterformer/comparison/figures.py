@@ -9,6 +9,7 @@ from heterformer.comparison.curves import Curve, draw_curves, validation_curve
 from heterformer.comparison.results import Comparison, Row
 from heterformer.figures import COLORS, GREY, HIGHLIGHT, colors_of, figure
 from heterformer.models.options import every_model
+from heterformer.metrics import ranking_metric
 from heterformer.training.run import Run
 
 WARM_UP = {"heterformer": "Heterformer", "no_warm_up": "w/o warm-up", "no_tl": "w/o textless"}  # Figure 6
@@ -36,13 +37,18 @@ def draw_models(comparison: Comparison, path: Path) -> bool:
         return False
     rows.sort(key=lambda row: row.mean("prec"))
     with figure(path, 0.7 + 0.17 * len(rows), columns=2) as (_, axes):
-        for axis, metric, title in zip(axes, ("prec", "full_mrr"), ("PREC", "full MRR"), strict=True):
+        for axis, metric in zip(axes, map(ranking_metric, ("prec", "full_mrr")), strict=True):
             for height, row in enumerate(rows):
                 color = HIGHLIGHT if row.variant.name == "heterformer" else COLORS[0]
                 axis.errorbar(
-                    row.mean(metric), height, xerr=row.deviation(metric), fmt="o", color=color, elinewidth=1
+                    row.mean(metric.name),
+                    height,
+                    xerr=row.deviation(metric.name),
+                    fmt="o",
+                    color=color,
+                    elinewidth=1,
                 )
-            axis.set(title=title, ylim=(-0.6, len(rows) - 0.4))
+            axis.set(title=metric.heading, ylim=(-0.6, len(rows) - 0.4))
             axis.set_yticks(range(len(rows)), [row.variant.display_name for row in rows])
             axis.grid(axis="y", visible=False)
             axis.locator_params(axis="x", nbins=4)

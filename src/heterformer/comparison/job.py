@@ -26,12 +26,12 @@ from heterformer.comparison.variants import VARIANTS, Variant
 from heterformer.errors import InputError
 from heterformer.files import file_lock, reading, replace_file, write_text
 from heterformer.models.options import EveryModelOptions
+from heterformer.metrics import RANKING_METRICS, ranking_metrics
 from heterformer.network.store import Network
 from heterformer.training.options import TrainingOptions
 from heterformer.training.run import Run
 
 RESULT, RANKS, COST = "test.json", "test_ranks.npz", "cost.json"
-METRICS = ("prec", "mrr", "ndcg", "full_mrr", "hits_1", "hits_10", "hits_100")
 LIMITS = ("epochs", "max_steps", "max_minutes")  # the budget proper
 
 
@@ -52,7 +52,7 @@ class Result:
     """A finished run's figures."""
 
     figures: dict[str, float]
-    """By the names of ``METRICS``, over the test pairs."""
+    """Of the test pairs, by the names of ``heterformer.metrics.RANKING_METRICS``."""
     pairs: int
     full_queries: int
     candidates: int
@@ -69,6 +69,9 @@ class Result:
     def open(cls, run: Path) -> Result:
         with reading(run / RESULT):
             values: dict[str, Any] = json.loads((run / RESULT).read_text(encoding="utf-8"))
+            if any(metric.name not in values["figures"] for metric in RANKING_METRICS):
+                # Written before a metric was defined, which follows from the ranks.
+                values["figures"] = ranking_metrics(**query_ranks(run)) | values["figures"]
             return cls(**values | {"cost": Cost(**values["cost"])})
 
 
@@ -149,21 +152,17 @@ def _rank_test_pairs(path: Path) -> None:
     from heterformer.evaluation.open_run import open_run
 
     opened = open_run(path, Run(path).options().device)
-    (question,) = predicted_pairs(opened.network, {"test": opened.split.test})
-    (ranks,) = link_prediction_ranks(opened.model, opened.batcher, [question], opened.seed, opened.run.path)
-    found = ranks.figures(question, opened.network.schema)
+    (pair_set,) = predicted_pairs(opened.network, {"test": opened.split.test})
+    (ranks,) = link_prediction_ranks(opened.model, opened.batcher, [pair_set], opened.seed, opened.run.path)
+    links = ranks.result(pair_set, opened.network.schema)
     position, early = opened.run.progress()
     sizes = {name: p.numel() for name, p in opened.model.named_parameters()}
     result = Result(
-        figures={
-            **asdict(found.in_batch),
-            "full_mrr": found.full.mrr,
-            **{f"hits_{k}": v for k, v in found.full.hits.items()},
-        },
-        pairs=found.pairs,
-        full_queries=found.full.queries,
-        candidates=found.full.candidates,
-        batch_size=found.batch_size,
+        figures=links.metrics,
+        pairs=links.pairs,
+        full_queries=links.full_queries,
+        candidates=links.candidates,
+        batch_size=links.batch_size,
         validation_prec=early.best,
         best_step=early.best_step,
         steps=position.step,

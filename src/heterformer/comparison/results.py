@@ -14,9 +14,9 @@ import numpy as np
 from heterformer.comparison.job import Job, Result, query_ranks
 from heterformer.comparison.significance import Difference, Floats, paired_bootstrap
 from heterformer.comparison.variants import Variant
+from heterformer.metrics import RANKING_METRICS, RankingMetric
 
 OWN_GROUPS = ("ablation", "dimension")  # of variants of Heterformer itself
-TESTED = ("prec", "mrr", "full_mrr", "hits_1")  # metrics whose difference is tested
 Status = Literal["finished", "failed", "unfinished"]
 
 
@@ -120,16 +120,14 @@ def _leads(rows: Sequence[Row]) -> Iterable[Lead]:
     baselines = [row for row in others if row.variant.group not in OWN_GROUPS]
     if ours is None or not others:
         return
-    for metric in TESTED:
-        rival = max(baselines or others, key=lambda row: row.mean(metric))
-        found = paired_bootstrap(query_figures(ours, metric), query_figures(rival, metric))
-        yield Lead(metric, rival.variant, found)
+    for metric in (metric for metric in RANKING_METRICS if metric.tested):
+        rival = max(baselines or others, key=lambda row: row.mean(metric.name))
+        difference = paired_bootstrap(query_contributions(ours, metric), query_contributions(rival, metric))
+        yield Lead(metric.name, rival.variant, difference)
 
 
-def query_figures(row: Row, metric: str) -> Floats:
+def query_contributions(row: Row, metric: RankingMetric) -> Floats:
     """(Q,): what each test query contributes to the metric's mean, averaged over seeds."""
-    form = "full" if metric in ("full_mrr", "hits_1") else "in_batch"
-    ranks = np.stack([query_ranks(seed.path)[form] for seed in row.seeds if seed.result])  # (seeds, Q)
-    each = 1 / ranks if metric.endswith("mrr") else ranks == 1
-    mean: Floats = each.mean(0, dtype=np.float64)
-    return mean
+    runs = [query_ranks(seed.path) for seed in row.seeds if seed.result]
+    contributions: Floats = metric.contribution(np.stack([run[metric.ranking] for run in runs])).mean(0)
+    return contributions

@@ -14,20 +14,14 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from heterformer.comparison.job import METRICS
 from heterformer.comparison.results import OWN_GROUPS, Comparison, Lead, Row
+from heterformer.evaluation.tables import ranking_note
 from heterformer.files import write_text
+from heterformer.metrics import RANKING_METRICS
 
-HEADINGS = {
-    "prec": "PREC",
-    "mrr": "MRR",
-    "ndcg": "NDCG",
-    "full_mrr": "full MRR",
-    "hits_1": "Hits@1",
-    "hits_10": "Hits@10",
-    "hits_100": "Hits@100",
-}
-ON_SCREEN = ("prec", "mrr", "ndcg", "full_mrr", "hits_10")  # what fits in 80 columns with deviations
+HEADINGS = {metric.name: metric.heading for metric in RANKING_METRICS}
+METRICS = tuple(HEADINGS)
+ON_SCREEN = tuple(metric.name for metric in RANKING_METRICS if metric.in_narrow_tables)
 COSTS = ("steps", "time", "s/step", "peak memory", "parameters", "textless")
 
 
@@ -156,7 +150,7 @@ def _markdown_costs(comparison: Comparison) -> str:
 
 def sentences(comparison: Comparison) -> list[str]:
     """What the figures are, and how sure Heterformer's lead is."""
-    found = [_about_figures(comparison)] if any(row.finished for row in comparison.rows) else []
+    found = [_about_metrics(comparison)] if any(row.finished for row in comparison.rows) else []
     found += [_about_leads(comparison)] if comparison.leads else []
     unfinished = [
         f"{row.variant.display_name} seed {seed.seed}"
@@ -169,14 +163,11 @@ def sentences(comparison: Comparison) -> list[str]:
     return found
 
 
-def _about_figures(comparison: Comparison) -> str:
+def _about_metrics(comparison: Comparison) -> str:
     some = next(row for row in comparison.rows if row.finished).finished[0]
-    return (
-        f"{some.pairs:,} test pairs; PREC, MRR, NDCG: among the keys of "
-        f"{min(some.pairs, some.batch_size)} pairs; "
-        f"full MRR, Hits: among all {some.candidates:,} candidates, other true keys left out. "
-        "Mean ± standard deviation over seeds; best in bold, second underlined."
-    )
+    among = ranking_note(f"{min(some.pairs, some.batch_size)} pairs", f"all {some.candidates:,} candidates")
+    spread = "Mean ± standard deviation over seeds; best in bold, second underlined."
+    return f"{some.pairs:,} test pairs. {among}. {spread}"
 
 
 def _rivals(comparison: Comparison) -> str:

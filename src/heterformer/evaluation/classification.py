@@ -11,7 +11,7 @@ import numpy as np
 from heterformer.errors import InputError
 from heterformer.evaluation.options import ClassificationOptions
 from heterformer.evaluation.stratified import LEAST_MEMBERS, PARTS, stratified_parts
-from heterformer.metrics import F1, Repeated, f1_scores
+from heterformer.metrics import Repeated, classification_metrics
 from heterformer.network.labels import Labels, Vectors
 from heterformer.network.left_out import NAMED, LeftOut
 from heterformer.progress import progress_bar
@@ -20,14 +20,6 @@ if TYPE_CHECKING:
     from heterformer.evaluation.classifiers import Examples, Predictor
 
 CLASSIFIERS = ("mlp", "logistic_regression", "majority")
-
-
-@dataclass(frozen=True)
-class Scores:
-    """One classifier's F1 on the test part of each repeat."""
-
-    micro: Repeated
-    macro: Repeated
 
 
 @dataclass(frozen=True)
@@ -44,8 +36,8 @@ class ClassificationResult:
     parts: tuple[tuple[int, int, int], ...]
     """Nodes in the training, validation and test part of each repeat."""
     learning_rate: float
-    scores: dict[str, Scores]
-    """By classifier; 'majority' looks at no vector and is what chance gives."""
+    scores: dict[str, dict[str, Repeated]]
+    """By classifier and metric, on the test part of each repeat; 'majority' ignores the vectors."""
 
 
 def classify(
@@ -63,9 +55,9 @@ def classify(
     labels.check(vectors)
     chosen, left_out = _chosen(labels, options)
     known = labels.vectors_of(chosen, vectors)  # (n, d)
-    f1: dict[str, list[F1]] = {name: [] for name in CLASSIFIERS}
+    measured: dict[str, list[dict[str, float]]] = {name: [] for name in CLASSIFIERS}
     sizes = []
-    with progress_bar(progress or f"classifying {labels.node_type}", options.repeats * len(f1)) as bar:
+    with progress_bar(progress or f"classifying {labels.node_type}", options.repeats * len(measured)) as bar:
         for repeat in range(options.repeats):
             rng = np.random.default_rng([options.seed, repeat + 1])
             part = stratified_parts(chosen.matrix, rng)  # (n,)
@@ -73,7 +65,7 @@ def classify(
             sizes.append((len(train[0]), len(validation[0]), len(test[0])))
             fits = _fits(train, validation, chosen.multi, options, learning_rate, int(rng.integers(1 << 31)))
             for name, fit in fits.items():
-                f1[name].append(f1_scores(test[1], fit()(test[0])))
+                measured[name].append(classification_metrics(test[1], fit()(test[0])))
                 bar.advance()
     return ClassificationResult(
         nodes=len(chosen),
@@ -83,10 +75,7 @@ def classify(
         labels_per_node=float(chosen.matrix.sum(1).mean()),
         parts=tuple(sizes),
         learning_rate=learning_rate,
-        scores={
-            name: Scores(Repeated.of(s.micro for s in found), Repeated.of(s.macro for s in found))
-            for name, found in f1.items()
-        },
+        scores={name: Repeated.from_repeats(repeats) for name, repeats in measured.items()},
     )
 
 

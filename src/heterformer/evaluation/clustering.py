@@ -3,28 +3,38 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
 from heterformer.errors import InputError
 from heterformer.evaluation.options import ClusteringOptions
-from heterformer.metrics import Repeated
+from heterformer.metrics import CLUSTERING_METRICS, Repeated, clustering_metrics
 from heterformer.network.labels import Labels, Vectors
 from heterformer.progress import progress_bar
 
 
 @dataclass(frozen=True)
 class ClusteringResult:
-    """How far clusters are classes; both figures are near 0 for vectors that know nothing of them."""
+    """How well clusters agree with classes; all metrics are near 0 for random vectors."""
 
     nodes: int
     classes: dict[str, int]
     """Class to number of nodes, most frequent first; there are as many clusters."""
-    nmi: Repeated
-    """Normalised mutual information (by the mean of the two entropies), 1 at best."""
-    ari: Repeated
-    """Adjusted Rand index, 1 at best."""
+    metrics: dict[str, Repeated]
+    """By the names of ``heterformer.metrics.CLUSTERING_METRICS``."""
+
+    def to_json(self) -> dict[str, Any]:
+        """As ``report.json`` has it: the metrics beside the sizes."""
+        metrics = {name: asdict(repeated) for name, repeated in self.metrics.items()}
+        return {"nodes": self.nodes, "classes": self.classes, **metrics}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> ClusteringResult:
+        metrics = {metric.name: Repeated.from_json(values[metric.name]) for metric in CLUSTERING_METRICS}
+        return cls(values["nodes"], values["classes"], metrics)
 
 
 def cluster(
@@ -37,23 +47,21 @@ def cluster(
     """
     from sklearn.cluster import KMeans  # takes a second
     from sklearn.exceptions import ConvergenceWarning
-    from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
     labels.check(vectors)
     chosen = _chosen(labels, options)
     known = labels.vectors_of(chosen, vectors)  # (n, d)
-    truth, nmi, ari = chosen.codes, [], []
+    measured = []
     with progress_bar(progress or f"clustering {labels.node_type}", options.runs) as bar:
         for run in range(options.runs):
             seed = np.random.SeedSequence([options.seed, run + 1]).generate_state(1)[0]
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)  # of fewer distinct vectors than clusters
-                found = KMeans(len(chosen.classes), n_init=1, random_state=int(seed)).fit_predict(known)
-            nmi.append(normalized_mutual_info_score(truth, found))
-            ari.append(adjusted_rand_score(truth, found))
+                clusters = KMeans(len(chosen.classes), n_init=1, random_state=int(seed)).fit_predict(known)
+            measured.append(clustering_metrics(chosen.codes, clusters))
             bar.advance()
     classes = dict(zip(chosen.classes, chosen.members.tolist(), strict=True))
-    return ClusteringResult(len(chosen), classes, Repeated.of(nmi), Repeated.of(ari))
+    return ClusteringResult(len(chosen), classes, Repeated.from_repeats(measured))
 
 
 def _chosen(labels: Labels, options: ClusteringOptions) -> Labels:

@@ -22,10 +22,10 @@ from heterformer.evaluation.classification import ClassificationResult, classify
 from heterformer.evaluation.clustering import ClusteringResult, cluster
 from heterformer.evaluation.link_prediction import (
     LinkPrediction,
-    Question,
+    PairSet,
     predicted_pairs,
-    ranks_by_model,
-    ranks_of,
+    rank_pairs,
+    rank_with_model,
 )
 from heterformer.evaluation.notes import Notes
 from heterformer.evaluation.open_run import OpenRun, open_run
@@ -87,7 +87,7 @@ def evaluate(run: Path | str, options: EvaluateOptions | None = None, **changes:
 
     Example:
         >>> evaluation = evaluate("runs/papers", tasks=("link_prediction",), parts=("test",))
-        >>> evaluation.link_prediction[0].in_batch.mrr
+        >>> evaluation.link_prediction[0].metrics["mrr"]
     """
     options = replace(options or EvaluateOptions(), **changes)
     if options.split is not None:
@@ -142,16 +142,16 @@ def _links_of_run(
     """The predicted relation's held-out pairs, then those of all others that the model can rank."""
     network, model, split = opened.network, opened.model, opened.split
     predicted = predicted_pairs(network, {part: getattr(split, part) for part in options.parts})
-    others, drawn = _other_questions(network, split, model.embedded_types, notes)
+    others, drawn = _other_pair_sets(network, split, model.embedded_types, notes)
     # Pairs of other relations are hidden while they are asked for; the predicted relation's figures, which
     # are compared between runs, are of all neighbours that training had.
     hiding = VisibleNetwork.for_evaluation(network, split, drawn)
     hiding_batcher = Batcher(hiding, opened.batcher.tokens)
     fast = torch.autocast(model.device.type, torch.bfloat16, enabled=options.precision == "bf16")
     with fast, stored_states(model, opened.batcher.tokens, opened.run.path, processes) as states:
-        ranks = ranks_by_model(model, opened.batcher, predicted, opened.seed, states, processes)
-        ranks += ranks_by_model(model, hiding_batcher, others, opened.seed, states, processes)
-    figures = [r.figures(q, network.schema) for q, r in zip([*predicted, *others], ranks, strict=True)]
+        ranks = rank_with_model(model, opened.batcher, predicted, opened.seed, states, processes)
+        ranks += rank_with_model(model, hiding_batcher, others, opened.seed, states, processes)
+    figures = [r.result(p, network.schema) for p, r in zip([*predicted, *others], ranks, strict=True)]
     return replace(found, link_prediction=figures, seen=tuple(n for n in drawn if n not in split.others))
 
 
@@ -160,29 +160,29 @@ def _links_of_vectors(
 ) -> Evaluation:
     """A split's pairs among nodes that have vectors; whoever made those may have seen them."""
     network = found.network
-    questions = []
+    pair_sets = []
     if _rankable(network.schema.predicted, tuple(vectors), notes):
-        questions = predicted_pairs(network, {part: getattr(split, part) for part in options.parts})
-    questions += _other_questions(network, split, tuple(vectors), notes)[0]
+        pair_sets = predicted_pairs(network, {part: getattr(split, part) for part in options.parts})
+    pair_sets += _other_pair_sets(network, split, tuple(vectors), notes)[0]
     asked = []
-    for question in questions:
-        ends = question.relation.source, question.relation.target
+    for pair_set in pair_sets:
+        ends = pair_set.relation.source, pair_set.relation.target
         widths = [vectors[t].matrix.shape[1] for t in ends]
         if widths[0] != widths[1]:
             lengths = f"vectors of {ends[0]} nodes have {widths[0]} numbers, those of {ends[1]} {widths[1]}"
-            notes.sentences.append(f"{question.relation.name}: not ranked; {lengths}.")
+            notes.sentences.append(f"{pair_set.relation.name}: not ranked; {lengths}.")
             continue
-        there = np.logical_and(*(vectors[t].has(question.pairs[:, i]) for i, t in enumerate(ends)))
+        there = np.logical_and(*(vectors[t].has(pair_set.pairs[:, i]) for i, t in enumerate(ends)))
         if not there.all():
-            told = f"{there.sum():,} of {len(there):,} {question.part} pairs have vectors at both ends"
-            notes.sentences.append(f"{question.relation.name}: {told}; the others are not asked for.")
+            told = f"{there.sum():,} of {len(there):,} {pair_set.part} pairs have vectors at both ends"
+            notes.sentences.append(f"{pair_set.relation.name}: {told}; the others are not asked for.")
         if there.any():
-            asked.append(replace(question, pairs=question.pairs[there]))
+            asked.append(replace(pair_set, pairs=pair_set.pairs[there]))
     known = {t: one.rows for t, one in vectors.items()}
     scaled = options.similarity == "cosine"
 
-    ranks = ranks_of(asked, partial(looked_up, vectors, normalize=scaled), network, _inner_product, known)
-    figures = [r.figures(q, network.schema) for q, r in zip(asked, ranks, strict=True)]
+    ranks = rank_pairs(asked, partial(looked_up, vectors, normalize=scaled), network, _inner_product, known)
+    figures = [r.result(p, network.schema) for p, r in zip(asked, ranks, strict=True)]
     return replace(found, link_prediction=figures)
 
 
@@ -190,9 +190,9 @@ def _inner_product(queries: Tensor, keys: Tensor) -> Tensor:
     return queries @ keys.T
 
 
-def _other_questions(
+def _other_pair_sets(
     network: Network, split: Split, types: tuple[NodeType, ...], notes: Notes
-) -> tuple[list[Question], dict[str, Pairs]]:
+) -> tuple[list[PairSet], dict[str, Pairs]]:
     """Pairs of the relations besides the predicted one: those that the split holds out, or drawn now."""
     pairs: dict[str, Pairs] = {}
     for relation in other_relations(network):
@@ -204,8 +204,8 @@ def _other_questions(
             else:
                 only = f"every {relation.target} has a single edge, and hidden it would be unknown"
                 notes.sentences.append(f"{relation.name}: not ranked; {only}.")
-    questions = [Question("test", network.schema.relation(name), drawn) for name, drawn in pairs.items()]
-    return questions, pairs
+    pair_sets = [PairSet("test", network.schema.relation(name), drawn) for name, drawn in pairs.items()]
+    return pair_sets, pairs
 
 
 def _rankable(relation: Relation, types: tuple[NodeType, ...], notes: Notes) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,117 +15,154 @@ from heterformer.arrays import Ints, ranges
 from heterformer.batches.batcher import Batcher
 from heterformer.batches.pairs import evaluation_sampler
 from heterformer.distributed import ProcessGroup
+from heterformer.metrics import RANKING_METRICS, ranking_metrics
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.inference import StoredStates, center_vectors, evaluating
 from heterformer.network.schema import NodeType, Relation, Schema
 from heterformer.network.split.pairs import Pairs
 from heterformer.network.store import Network
 from heterformer.progress import progress_bar
-from heterformer.ranking import ExcludedCandidates, RankingMetrics, Scorer, hits, in_batch_ranks
+from heterformer.ranking import ExcludedCandidates, Scorer, in_batch_ranks
 from heterformer.states.text_states import stored_states
 
 VectorsOf = Callable[[NodeType, Ints], Tensor]  # (n, d): of the nodes in some rows of a type
-CANDIDATES, QUERIES = 2048, 4096  # scored at a time: 32 MB
-PAIRS = 4096  # whose vectors are held at a time
-FULL_RANKING_QUERIES = 10_000  # at most, per part: its cost is queries times candidates
 ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
-class FullRanking:
-    """Each query's key among all nodes of its type, other known answers taken out."""
+class RankingSizes:
+    """How much is in memory at a time, and how many queries the full ranking takes."""
 
-    queries: int
-    candidates: int
-    mrr: float
-    hits: dict[int, float]  # at 1, 10, 100
+    candidates: int = 2048  # scored at a time
+    queries: int = 4096  # scored at a time: with the candidates 32 MB
+    pairs: int = 4096  # whose vectors are held at a time
+    full_queries: int = 10_000  # of each pair set, at most: the cost is queries times candidates
 
 
 @dataclass(frozen=True)
 class LinkPrediction:
-    """The figures of one question, such as a part of the split."""
+    """The metrics of the held-out pairs of one relation and part of the split."""
 
     relation: str
     part: str
     pairs: int
     batch_size: int
-    in_batch: RankingMetrics
-    full: FullRanking
+    """In the in-batch ranking, the key is ranked among the keys of so many pairs."""
+    full_queries: int
+    """In the full ranking, so many queries' keys are ranked."""
+    candidates: int
+    """They are ranked among so many nodes; the query's other true keys are left out."""
+    metrics: dict[str, float]
+    """By the names of ``heterformer.metrics.RANKING_METRICS``."""
+
+    def to_json(self) -> dict[str, Any]:
+        """As ``report.json`` has it: the metrics of each ranking beside its sizes."""
+        values: dict[str, Any] = {
+            "relation": self.relation,
+            "part": self.part,
+            "pairs": self.pairs,
+            "batch_size": self.batch_size,
+            "in_batch": {},
+            "full": {"queries": self.full_queries, "candidates": self.candidates},
+        }
+        for metric in RANKING_METRICS:
+            *folders, last = metric.path
+            place = values
+            for folder in folders:
+                place = place.setdefault(folder, {})
+            place[last] = self.metrics[metric.name]
+        return values
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> LinkPrediction:
+        """A KeyError if it lacks a metric, as reports from before that metric do."""
+        return cls(
+            values["relation"],
+            values["part"],
+            values["pairs"],
+            values["batch_size"],
+            values["full"]["queries"],
+            values["full"]["candidates"],
+            {metric.name: metric.in_report(values) for metric in RANKING_METRICS},
+        )
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """What the figures are means of: the rank of each pair's key."""
+    """The rank of each pair's key, which the metrics are means over."""
 
     in_batch: Tensor  # (P,)
     full: Tensor  # (P,), or of the first 10,000 pairs
     candidates: int
 
-    def figures(self, question: Question, schema: Schema) -> LinkPrediction:
-        reciprocal = (1 / self.full.double()).mean().item()
+    def result(self, pair_set: PairSet, schema: Schema) -> LinkPrediction:
         return LinkPrediction(
-            relation=question.relation.name,
-            part=question.part,
+            relation=pair_set.relation.name,
+            part=pair_set.part,
             pairs=len(self.in_batch),
             batch_size=schema.test_batch_size,
-            in_batch=RankingMetrics.of(self.in_batch),
-            full=FullRanking(len(self.full), self.candidates, reciprocal, hits(self.full)),
+            full_queries=len(self.full),
+            candidates=self.candidates,
+            metrics=ranking_metrics(self.in_batch.numpy(), self.full.numpy()),
         )
 
 
 @dataclass(frozen=True)
-class Question:
-    """Pairs of a relation: which of all targets is the key of each query?"""
+class PairSet:
+    """Held-out (query, key) pairs of one relation and part: which of all targets is each query's key?"""
 
     part: str
     relation: Relation
     pairs: Pairs
 
 
-def predicted_pairs(network: Network, parts: Mapping[str, Pairs]) -> list[Question]:
-    """The parts of a split as questions."""
-    return [Question(part, network.schema.predicted, pairs) for part, pairs in parts.items()]
+def predicted_pairs(network: Network, parts: Mapping[str, Pairs]) -> list[PairSet]:
+    """The pairs of the predicted relation in some parts of a split."""
+    return [PairSet(part, network.schema.predicted, pairs) for part, pairs in parts.items()]
 
 
 def evaluate_link_prediction(
     model: NodeEncoder,
     batcher: Batcher,
-    questions: Sequence[Question],
+    pair_sets: Sequence[PairSet],
     seed: int,
     folder: Path | None = None,
     processes: ProcessGroup | None = None,
+    sizes: RankingSizes | None = None,
 ) -> list[LinkPrediction]:
     """Both rankings of the pairs. Memory depends neither on the number of candidates nor of pairs.
 
-    Several processes share the work: each has the texts, the pairs and the candidates of its part to read,
-    and ranks all keys among its candidates. All have the figures of the whole.
+    Several processes share the work: each reads its part of the texts, pairs and candidates, and ranks all
+    keys among its candidates. All have the metrics of the whole.
     """
-    found = link_prediction_ranks(model, batcher, questions, seed, folder, processes)
-    return [r.figures(q, batcher.schema) for q, r in zip(questions, found, strict=True)]
+    ranks = link_prediction_ranks(model, batcher, pair_sets, seed, folder, processes, sizes)
+    return [r.result(pair_set, batcher.schema) for pair_set, r in zip(pair_sets, ranks, strict=True)]
 
 
 def link_prediction_ranks(
     model: NodeEncoder,
     batcher: Batcher,
-    questions: Sequence[Question],
+    pair_sets: Sequence[PairSet],
     seed: int,
     folder: Path | None = None,
     processes: ProcessGroup | None = None,
+    sizes: RankingSizes | None = None,
 ) -> list[Ranks]:
-    """The ranks of each question's keys, in the order of its pairs. Texts' states are kept in ``folder``."""
+    """The ranks of each pair set's keys, in the order of its pairs. Text states are kept in ``folder``."""
     with stored_states(model, batcher.tokens, folder, processes) as states:
-        return ranks_by_model(model, batcher, questions, seed, states, processes)
+        return rank_with_model(model, batcher, pair_sets, seed, states, processes, sizes)
 
 
-def ranks_by_model(
+def rank_with_model(
     model: NodeEncoder,
     batcher: Batcher,
-    questions: Sequence[Question],
+    pair_sets: Sequence[PairSet],
     seed: int,
     states: StoredStates,
     processes: ProcessGroup | None = None,
+    sizes: RankingSizes | None = None,
 ) -> list[Ranks]:
-    """The same, texts' states being there. The batcher must not show the pairs that are asked for."""
+    """The same with text states that are stored already. The batcher must hide the pairs to be ranked."""
     sampler = evaluation_sampler(seed)
 
     def vectors(node_type: NodeType, rows: Ints) -> Tensor:
@@ -138,71 +176,93 @@ def ranks_by_model(
         with torch.autocast("cpu", enabled=False):  # rounded scores would tie, and ties count against it
             return model.scores(queries, keys)
 
-    return ranks_of(questions, vectors, batcher.visible.network, scores, processes=processes)
+    return rank_pairs(pair_sets, vectors, batcher.visible.network, scores, processes=processes, sizes=sizes)
 
 
-def ranks_of(
-    questions: Sequence[Question],
+def rank_pairs(
+    pair_sets: Sequence[PairSet],
     vectors: VectorsOf,
     network: Network,
     scorer: Scorer,
-    known: Mapping[NodeType, Ints] | None = None,
+    vector_rows: Mapping[NodeType, Ints] | None = None,
     processes: ProcessGroup | None = None,
+    sizes: RankingSizes | None = None,
 ) -> list[Ranks]:
-    """The ranks of each question's keys. Of a type in ``known``, only those rows have vectors."""
-    found: dict[int, Ranks] = {}
-    for relation in dict.fromkeys(question.relation for question in questions):
-        chosen = [i for i, question in enumerate(questions) if question.relation == relation]
-        parts = [questions[i].pairs for i in chosen]
-        rows = (known or {}).get(relation.target)
+    """The ranks of each pair set's keys. Of a type in ``vector_rows``, only those rows have vectors."""
+    ranks: dict[int, Ranks] = {}
+    for relation in dict.fromkeys(pair_set.relation for pair_set in pair_sets):
+        chosen = [i for i, pair_set in enumerate(pair_sets) if pair_set.relation == relation]
+        rows = (vector_rows or {}).get(relation.target)
         rows = np.arange(network.schema.counts[relation.target]) if rows is None else rows
-        several = processes or ProcessGroup()
-        found |= zip(chosen, _ranks(relation, parts, vectors, network, scorer, rows, several), strict=True)
-    return [found[i] for i in range(len(questions))]
+        ranker = _Ranker(
+            relation, vectors, network, scorer, rows, processes or ProcessGroup(), sizes or RankingSizes()
+        )
+        ranks |= zip(chosen, ranker.rank([pair_sets[i].pairs for i in chosen]), strict=True)
+    return [ranks[i] for i in range(len(pair_sets))]
 
 
-def _ranks(
-    relation: Relation,
-    parts: list[Pairs],
-    vectors: VectorsOf,
-    network: Network,
-    scorer: Scorer,
-    rows: Ints,
-    processes: ProcessGroup,
-) -> list[Ranks]:
-    def divided(node_type: NodeType, wanted: Ints) -> Tensor:
-        return processes.all_gather(vectors(node_type, wanted[processes.share(len(wanted))])).cpu()
+@dataclass(frozen=True)
+class _Ranker:
+    """Ranks pairs of one relation among the nodes in ``rows`` of its target type."""
 
-    size = network.schema.test_batch_size
-    # The predicted relation has the paper's plain form. Of others, keys such as venues repeat in a batch.
-    filtered = relation != network.schema.predicted
-    in_batch: list[Tensor] = []
-    asked, queries, keys = [], [], []
-    for pairs in parts:
-        ranks = []
-        for block in _slices(len(pairs), size * max(1, PAIRS // size)):  # whole batches at a time
-            ends = divided(relation.source, pairs[block, 0]), divided(relation.target, pairs[block, 1])
-            excluded_candidates = _no_rivals(network, relation, pairs[block]) if filtered else None
-            ranks.append(in_batch_ranks(*ends, size, scorer, excluded_candidates))
-            if (kept := FULL_RANKING_QUERIES - block.start) > 0:
-                asked.append(pairs[block][:kept])
-                queries.append(ends[0][:kept])
-                keys.append(ends[1][:kept])
-        in_batch.append(torch.cat(ranks))
-    both = torch.cat(queries), torch.cat(keys)
-    candidates = _candidates(vectors, relation.target, rows, processes)
-    full = full_ranks(network, relation, np.concatenate(asked), *both, candidates, scorer, rows)
-    full = 1 + processes.all_gather(full[None] - 1).sum(0).cpu()  # each was beaten by candidates everywhere
-    counts = [min(len(pairs), FULL_RANKING_QUERIES) for pairs in parts]
-    return [Ranks(*both, len(rows)) for both in zip(in_batch, torch.split(full, counts), strict=True)]
+    relation: Relation
+    vectors: VectorsOf
+    network: Network
+    scorer: Scorer
+    rows: Ints
+    processes: ProcessGroup
+    sizes: RankingSizes
+
+    def rank(self, pair_sets: Sequence[Pairs]) -> list[Ranks]:
+        relation, schema, most = self.relation, self.network.schema, self.sizes.full_queries
+        size = schema.test_batch_size
+        # The predicted relation has the paper's plain form. Of others, keys such as venues repeat in a batch.
+        filtered = relation != schema.predicted
+        in_batch: list[Tensor] = []
+        full_pairs, queries, keys = [], [], []
+        for pairs in pair_sets:
+            ranks = []
+            for block in _slices(len(pairs), size * max(1, self.sizes.pairs // size)):  # whole batches
+                ends = (
+                    self._gathered(relation.source, pairs[block, 0]),
+                    self._gathered(relation.target, pairs[block, 1]),
+                )
+                excluded = _other_true_keys(self.network, relation, pairs[block]) if filtered else None
+                ranks.append(in_batch_ranks(*ends, size, self.scorer, excluded))
+                if (kept := most - block.start) > 0:
+                    full_pairs.append(pairs[block][:kept])
+                    queries.append(ends[0][:kept])
+                    keys.append(ends[1][:kept])
+            in_batch.append(torch.cat(ranks))
+        full = full_ranks(
+            self.network,
+            relation,
+            np.concatenate(full_pairs),
+            torch.cat(queries),
+            torch.cat(keys),
+            _candidates(self.vectors, relation.target, self.rows, self.processes, self.sizes.candidates),
+            self.scorer,
+            self.rows,
+            self.sizes.queries,
+        )
+        # Each process has counted the better ones of its own candidates.
+        full = 1 + self.processes.all_gather(full[None] - 1).sum(0).cpu()
+        counts = [min(len(pairs), most) for pairs in pair_sets]
+        parts = zip(in_batch, torch.split(full, counts), strict=True)
+        return [Ranks(*both, len(self.rows)) for both in parts]
+
+    def _gathered(self, node_type: NodeType, rows: Ints) -> Tensor:
+        """Vectors of all rows, of which each process computes a part."""
+        own = self.vectors(node_type, rows[self.processes.share(len(rows))])
+        return self.processes.all_gather(own).cpu()
 
 
 def _candidates(
-    vectors: VectorsOf, node_type: NodeType, rows: Ints, processes: ProcessGroup
+    vectors: VectorsOf, node_type: NodeType, rows: Ints, processes: ProcessGroup, size: int
 ) -> Iterator[tuple[int, Tensor]]:
     """The vectors of this process's candidates, some at a time, each with the number of its first."""
     with progress_bar(f"ranking all {node_type} nodes", len(rows)) as bar:
-        parts = _slices(len(rows), CANDIDATES)
+        parts = _slices(len(rows), size)
         for part in parts[processes.share(len(parts))]:
             yield part.start, vectors(node_type, rows[part])
             bar.advance(len(rows[part]) * processes.world_size)
@@ -217,19 +277,20 @@ def full_ranks(
     candidates: Iterator[tuple[int, Tensor]],
     scorer: Scorer,
     rows: Ints | None = None,
+    query_block: int = RankingSizes.queries,
 ) -> Tensor:
     """(P,) the rank of each key among all candidates but the query itself and the query's other true keys.
 
-    Ties count against the model. Candidates are met once, block by block; they are all nodes of the type or
-    those of the ascending ``rows``.
+    Ties count against the model. Candidates come block by block, each once: all nodes of the type, or those
+    of the ascending ``rows``.
     """
-    blocks = _slices(len(pairs), QUERIES)
+    blocks = _slices(len(pairs), query_block)
     own = torch.cat([_own_scores(queries[b], keys[b], scorer) for b in _slices(len(pairs), 256)])  # (P,)
     ranks = torch.ones(len(pairs), dtype=torch.int64)
-    query_of, excluded = _excluded(network, relation, pairs)
+    query_of, excluded = _excluded_candidates(network, relation, pairs)
     if rows is not None:
-        there = np.isin(excluded, rows)
-        query_of, excluded = query_of[there], np.searchsorted(rows, excluded[there])
+        has_vector = np.isin(excluded, rows)
+        query_of, excluded = query_of[has_vector], np.searchsorted(rows, excluded[has_vector])
     for start, vectors in candidates:
         a, b = np.searchsorted(excluded, [start, start + len(vectors)])
         row, column = torch.from_numpy(query_of[a:b]), torch.from_numpy(excluded[a:b] - start)
@@ -255,23 +316,23 @@ def _slices(count: int, size: int) -> list[slice]:
     return [slice(i, i + size) for i in range(0, count, size)]
 
 
-def _no_rivals(network: Network, relation: Relation, pairs: Pairs) -> ExcludedCandidates:
-    """(b, b) of a batch of the pairs: which keys are true of the query as well, or are the query itself."""
+def _other_true_keys(network: Network, relation: Relation, pairs: Pairs) -> ExcludedCandidates:
+    """For a batch of the pairs, (b, b): which keys are also true of the query, or are the query itself."""
     adjacency = network.adjacency(relation.source, relation.target)
     number = network.schema.edge_types.index(relation.forward)
 
-    def of(batch: slice) -> Tensor:
+    def excluded(batch: slice) -> Tensor:
         queries, keys = pairs[batch].T
-        each = np.repeat(queries, len(keys)), np.tile(keys, len(queries))
-        known = adjacency.joined(*each, [number]).reshape(len(queries), len(keys))
+        combinations = np.repeat(queries, len(keys)), np.tile(keys, len(queries))
+        true = adjacency.joined(*combinations, [number]).reshape(len(queries), len(keys))
         if relation.source == relation.target:
-            known |= queries[:, None] == keys
-        return torch.from_numpy(known)
+            true |= queries[:, None] == keys
+        return torch.from_numpy(true)
 
-    return of
+    return excluded
 
 
-def _excluded(network: Network, relation: Relation, pairs: Pairs) -> tuple[Ints, Ints]:
+def _excluded_candidates(network: Network, relation: Relation, pairs: Pairs) -> tuple[Ints, Ints]:
     """(query number, candidate row), sorted by candidate: what is not ranked against the query's key."""
     adjacency = network.adjacency(relation.source, relation.target)
     number = network.schema.edge_types.index(relation.forward)

@@ -1,4 +1,4 @@
-"""A trained run, opened and evaluated."""
+"""A run opened for evaluation, and link prediction on its own split."""
 
 from __future__ import annotations
 
@@ -11,7 +11,12 @@ from heterformer.batches.visible import VisibleNetwork
 from heterformer.device import Device, chosen_device
 from heterformer.distributed import ProcessGroup
 from heterformer.embedding.unseen import adapt_to_network
-from heterformer.evaluation.link_prediction import LinkPrediction, evaluate_link_prediction, predicted_pairs
+from heterformer.evaluation.link_prediction import (
+    LinkPrediction,
+    RankingSizes,
+    evaluate_link_prediction,
+    predicted_pairs,
+)
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.plm.loading import load_tokenizer
 from heterformer.network.split.pairs import Pairs
@@ -45,17 +50,19 @@ def open_run(path: Path | str, device: Device = "auto") -> OpenRun:
     tokens = open_tokens(network, load_tokenizer(run.path))
     visible = VisibleNetwork.for_evaluation(network, split)
     with tempfile.TemporaryDirectory(prefix="heterformer-") as folder:
-        model, _ = adapt_to_network(
-            model, visible, tokens, Path(folder)
-        )  # training may not have seen all nodes
+        # Training may not have seen all nodes.
+        model, _ = adapt_to_network(model, visible, tokens, Path(folder))
     return OpenRun(run, network, split, model, Batcher(visible, tokens))
 
 
 def link_prediction_of(
-    opened: OpenRun, parts: tuple[Part, ...], processes: ProcessGroup | None = None
+    opened: OpenRun,
+    parts: tuple[Part, ...],
+    processes: ProcessGroup | None = None,
+    sizes: RankingSizes | None = None,
 ) -> list[LinkPrediction]:
     """Link prediction of the run's own held-out pairs."""
     pairs: dict[str, Pairs] = {part: getattr(opened.split, part) for part in parts}
-    questions = predicted_pairs(opened.network, pairs)
+    pair_sets = predicted_pairs(opened.network, pairs)
     model, batcher, folder = opened.model, opened.batcher, opened.run.path
-    return evaluate_link_prediction(model, batcher, questions, opened.seed, folder, processes)
+    return evaluate_link_prediction(model, batcher, pair_sets, opened.seed, folder, processes, sizes)

@@ -15,11 +15,10 @@ import numpy as np
 from heterformer.embedding.node_vectors import Vectorized
 from heterformer.evaluation.core import Evaluation
 from heterformer.evaluation.earlier_report import EarlierReport
-from heterformer.evaluation.label_tables import classification_table, clustering_table
-from heterformer.evaluation.link_prediction_table import as_json as links_as_json
-from heterformer.evaluation.link_prediction_table import relations_table
+from heterformer.evaluation.link_prediction import LinkPrediction
 from heterformer.evaluation.open_run import OpenRun
 from heterformer.evaluation.options import EvaluateOptions, as_flags
+from heterformer.evaluation.tables import classification_table, clustering_table, relations_table
 from heterformer.files import write_text
 from heterformer.network.store import Network
 from heterformer.tables import Sheet
@@ -47,12 +46,22 @@ def as_json(found: Evaluation, about: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **about,
         "network": found.network.name,
-        "link_prediction": links_as_json(found.link_prediction),
+        "link_prediction": link_prediction_json(found.link_prediction),
         "seen_in_training": list(found.seen),
         "classification": [asdict(one) for one in found.classification],
-        "clustering": [asdict(one) for one in found.clustering],
+        "clustering": [
+            {"node_type": one.node_type, "result": one.result.to_json()} for one in found.clustering
+        ],
         "notes": found.notes,
     }
+
+
+def link_prediction_json(results: Sequence[LinkPrediction]) -> dict[str, Any]:
+    """Link prediction by relation and part."""
+    values: dict[str, Any] = {}
+    for result in results:
+        values.setdefault(result.relation, {})[result.part] = result.to_json()
+    return values
 
 
 def about_run(opened: OpenRun) -> dict[str, Any]:

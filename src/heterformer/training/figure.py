@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from heterformer.figures import COLORS, GREY, HIGHLIGHT, figure
+from heterformer.metrics import ranking_metric
 from heterformer.training.run import Run
 
 SMOOTHED = 20  # of the steps' losses there are so many points of the smooth line
@@ -17,7 +18,7 @@ def draw_run(run: Run, out: Path) -> list[Path]:
     run.config()  # or it is no run
     lines = run.metrics()
     losses = [(line["step"], line["loss"]) for line in lines if "loss" in line]
-    found = [(line["step"], line["validation"]) for line in lines if "validation" in line]
+    evaluations = [(line["step"], line["validation"]) for line in lines if "validation" in line]
     if not losses:
         return []
     path = out / "training.png"
@@ -27,13 +28,15 @@ def draw_run(run: Run, out: Path) -> list[Path]:
         parts = [part for part in np.array_split(np.arange(len(steps)), SMOOTHED) if len(part)]
         left.plot([steps[p].mean() for p in parts], [values[p].mean() for p in parts], color=HIGHLIGHT)
         left.set(title="training loss", xlabel="steps")
-        for metric, color in zip(("mrr", "prec"), COLORS, strict=False):
-            if found:
-                heights = [figures[metric] for _, figures in found]
-                right.plot([step for step, _ in found], heights, color=color, marker="o", markersize=2.2)
+        for metric, color in zip(map(ranking_metric, ("mrr", "prec")), COLORS, strict=False):
+            if evaluations:
+                heights = [values[metric.name] for _, values in evaluations]
+                right.plot(
+                    [step for step, _ in evaluations], heights, color=color, marker="o", markersize=2.2
+                )
                 right.annotate(
-                    metric.upper(),
-                    (found[-1][0], heights[-1]),
+                    metric.heading,
+                    (evaluations[-1][0], heights[-1]),
                     (0, 4),
                     textcoords="offset points",
                     color=color,

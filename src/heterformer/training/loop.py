@@ -370,19 +370,19 @@ class Trainer:
         pairs = self.split.validation[: self.options.validation_pairs]
         size = self.network.schema.test_batch_size
         seed = self.options.seed
-        found = in_batch_metrics(self.model, self.validation, pairs, size, seed, self.processes)
-        best = self.early.update(found.prec, self.position.step, counts)
+        metrics = in_batch_metrics(self.model, self.validation, pairs, size, seed, self.processes)
+        best = self.early.update(metrics["prec"], self.position.step, counts)
         if best and self.processes.is_main:
             self.run.save_best(self.model)
         self._log(
             epoch=self.position.epoch,
             seconds=round(self.position.seconds, 1),
-            validation=asdict(found),
+            validation=metrics,
         )
         star = " (best so far)" if best else ""
         say(
-            f"step {self.position.step}, epoch {self.position.epoch}: validation PREC {found.prec:.4f}, "
-            f"MRR {found.mrr:.4f}{star}"
+            f"step {self.position.step}, epoch {self.position.epoch}: validation PREC {metrics['prec']:.4f}, "
+            f"MRR {metrics['mrr']:.4f}{star}"
         )
         return found
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from heterformer.batches.batcher import Batcher
 from heterformer.batches.pairs import evaluation_sampler
 from heterformer.distributed import ProcessGroup
+from heterformer.metrics import ranking_metrics
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.inference import center_vectors
 from heterformer.network.split.pairs import Pairs
-from heterformer.ranking import RankingMetrics, in_batch_ranks
+from heterformer.ranking import in_batch_ranks
 
 
 def in_batch_metrics(
@@ -18,7 +19,7 @@ def in_batch_metrics(
     batch_size: int,
     seed: int,
     processes: ProcessGroup | None = None,
-) -> RankingMetrics:
+) -> dict[str, float]:
     """The paper's evaluation: each query ranks the keys of its batch of pairs, neighbours being fixed.
 
     Of several processes each ranks a part of the batches; all have the figures of the whole.
@@ -30,4 +31,4 @@ def in_batch_metrics(
     queries = center_vectors(model, batcher, relation.source, pairs[:, 0], sampler)
     keys = center_vectors(model, batcher, relation.target, pairs[:, 1], sampler)
     ranks = in_batch_ranks(queries, keys, batch_size, model.scores)
-    return RankingMetrics.of(processes.all_gather(ranks))
+    return ranking_metrics(in_batch=processes.all_gather(ranks).cpu().numpy())

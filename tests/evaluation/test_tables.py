@@ -4,11 +4,21 @@ import io
 import json
 from dataclasses import replace
 
+import pytest
 from rich.console import Console
 
-from heterformer.evaluation.link_prediction import FullRanking, LinkPrediction
-from heterformer.evaluation.link_prediction_table import as_json, link_prediction_table, relations_table
-from heterformer.ranking import RankingMetrics
+from heterformer.evaluation.classification import CLASSIFIERS, ClassificationResult
+from heterformer.evaluation.clustering import ClusteringResult
+from heterformer.evaluation.core import Classified, Clustered
+from heterformer.evaluation.link_prediction import LinkPrediction
+from heterformer.evaluation.page import link_prediction_json
+from heterformer.evaluation.tables import (
+    classification_table,
+    clustering_table,
+    link_prediction_table,
+    relations_table,
+)
+from heterformer.metrics import CLASSIFICATION_METRICS, CLUSTERING_METRICS, RANKING_METRICS, Repeated
 
 
 def result(part: str, figure: float, relation: str = "cites") -> LinkPrediction:
@@ -18,8 +28,9 @@ def result(part: str, figure: float, relation: str = "cites") -> LinkPrediction:
         part=part,
         pairs=20,
         batch_size=100,
-        in_batch=RankingMetrics(prec=figure, mrr=figure + 0.01, ndcg=figure + 0.02),
-        full=FullRanking(20, 12345, figure + 0.03, {1: figure + 0.04, 10: figure + 0.05, 100: figure + 0.06}),
+        full_queries=20,
+        candidates=12345,
+        metrics={metric.name: figure + i / 100 for i, metric in enumerate(RANKING_METRICS)},
     )
 
 
@@ -47,7 +58,8 @@ def test_the_table_says_among_how_many_was_ranked() -> None:
     assert "among the keys of at most 100 pairs" in SHEET.note  # there are only 20
     many = replace(result("test", 0.1), pairs=100)
     assert "among the keys of 100 pairs" in relations_table([many], [], "links").note
-    assert "among all 12,345 candidates" in SHEET.note
+    among = "the other metrics among all 12,345 candidates, without the query's other true keys"
+    assert f"PREC, MRR and NDCG rank each key among the keys of at most 100 pairs, {among}" == SHEET.note
 
 
 def test_all_columns_fit_into_eighty_characters() -> None:
@@ -70,13 +82,16 @@ def test_relations_are_told_apart_and_those_that_training_saw_are_marked() -> No
         ("published_in", "test", "20", "12,345"),
     ]
     assert sheet.rows[1][4:] == (".3000", ".3100", ".3200", ".3300", ".3400", ".3500", ".3600")
-    saw = "†: training saw these pairs, those of held-out nodes excepted"
-    assert f"{saw} (--split.also written_by would hide them)" in sheet.note
+    saw = "†: training saw these pairs, except those of held-out nodes"
+    assert f"{saw}; train with --split.also written_by to hide them" in sheet.note
+    assert "For relations besides the predicted one, these are left out of the batch too" in sheet.note
     assert "†" not in relations_table(results, [], "link prediction").note
 
 
 def test_json_has_every_figure_under_its_relation_and_part() -> None:
-    values = json.loads(json.dumps(as_json([*ROWS["Heterformer"], result("test", 0.3, "written_by")])))
+    values = json.loads(
+        json.dumps(link_prediction_json([*ROWS["Heterformer"], result("test", 0.3, "written_by")]))
+    )
     assert {name: list(parts) for name, parts in values.items()} == {
         "cites": ["validation", "test"],
         "written_by": ["test"],
@@ -94,3 +109,36 @@ def test_json_has_every_figure_under_its_relation_and_part() -> None:
             "hits": {"1": 0.24000000000000002, "10": 0.25, "100": 0.26},
         },
     }
+
+
+def test_earlier_json_opens() -> None:
+    expected = result("test", 0.2)
+    assert LinkPrediction.from_json(json.loads(json.dumps(expected.to_json()))) == expected
+    clusters = ClusteringResult(
+        20, {"a": 10}, {m.name: Repeated.from_values([0.5]) for m in CLUSTERING_METRICS}
+    )
+    values = json.loads(json.dumps(clusters.to_json()))
+    assert values["nmi"] == {"values": [0.5], "mean": 0.5, "deviation": None}
+    assert ClusteringResult.from_json(values) == clusters
+
+
+@pytest.mark.parametrize(
+    ("count", "splits", "runs"),
+    [
+        (1, "the test part of 1 split 7:1:2", "1 run; only nodes"),
+        (
+            2,
+            "the test part of 2 splits 7:1:2 (mean ± standard deviation)",
+            "2 runs (mean ± standard deviation); only nodes",
+        ),
+    ],
+)
+def test_one_repeat_has_no_deviation(count: int, splits: str, runs: str) -> None:
+    repeated = Repeated.from_values([0.5] * count)
+    scores = {name: {m.name: repeated for m in CLASSIFICATION_METRICS} for name in CLASSIFIERS}
+    classes, parts = {"a": 10, "b": 10}, ((14, 2, 4),) * count
+    classified = ClassificationResult(20, classes, (), False, 1.0, parts, 0.001, scores)
+    table = classification_table([Classified("paper", "transductive", classified)], "classification")
+    assert table.note.endswith(splits)
+    clusters = ClusteringResult(20, classes, {metric.name: repeated for metric in CLUSTERING_METRICS})
+    assert runs in clustering_table([Clustered("paper", clusters)], "clustering").note
