@@ -203,10 +203,14 @@ def test_any_relation_is_ranked_among_the_targets_that_have_vectors(
 class WholeNumbers(Cheater):
     """A model whose vectors are whole numbers, so that scores are exact and many are equal."""
 
+    def __init__(self, network: Network) -> None:
+        super().__init__(network)
+        self.width = 6
+
     def forward(self, batch: Batch, states: Tensor) -> Tensor:
         assert batch.text_numbers is not None
         generator = torch.Generator().manual_seed(0)
-        vectors = torch.randint(-3, 4, (self.texts, 6), generator=generator).float()
+        vectors = torch.randint(-3, 4, (self.texts, self.width), generator=generator).float()
         return vectors[batch.text_numbers[batch.centers]]
 
     def scores(self, queries: Tensor, keys: Tensor) -> Tensor:

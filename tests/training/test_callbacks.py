@@ -23,7 +23,7 @@ def test_a_callback_sees_every_step_and_every_validation(tmp_path: Path) -> None
     assert [p.loss for p in seen[:7]] == [line["loss"] for line in lines if "loss" in line]
     validated = {p.step: p.validation for p in seen if p.validation is not None}
     logged = {line["step"]: line["validation"]["mrr"] for line in lines if "validation" in line}
-    assert {step: figures.mrr for step, figures in validated.items()} == logged
+    assert {step: figures["mrr"] for step, figures in validated.items()} == logged
     assert list(logged) == [3, 6, 7]
     best = [p.step for p in seen if p.is_best]
     assert best[0] == 3

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from heterformer.ranking import RankingMetrics
-
 
 @dataclass(frozen=True)
 class TrainingProgress:
@@ -20,7 +18,7 @@ class TrainingProgress:
     """The loss of this step; None where a resumed run only had to be validated."""
     seconds: float
     """Training time so far, without warm-up."""
-    validation: RankingMetrics | None = None
+    validation: dict[str, float] | None = None
     """PREC, MRR and NDCG of the validation pairs, if this step was validated."""
     is_best: bool = False
     """Whether that PREC is the best so far."""

@@ -34,7 +34,6 @@ from heterformer.models.registry import MODELS, untrained_model
 from heterformer.network.store import Network
 from heterformer.network.tokens import open_tokens
 from heterformer.progress import Bar, progress_bar, say
-from heterformer.ranking import RankingMetrics
 from heterformer.temporary import remove_scratch
 from heterformer.training.cached_states import CachedStates
 from heterformer.training.callbacks import Callback, TrainingProgress
@@ -272,7 +271,7 @@ class Trainer:
             self._report(loss, self._evaluate(counts=False))  # the budget ended here, not the patience
         self._save()
 
-    def _report(self, loss: float | None, validation: RankingMetrics | None) -> None:
+    def _report(self, loss: float | None, validation: dict[str, float] | None) -> None:
         """Tell the callback, which may stop training."""
         if self.callback is None:
             return
@@ -366,7 +365,7 @@ class Trainer:
         last = self.run.metrics()[-1:] if self.processes.is_main else []
         return bool(self.processes.broadcast(any("validation" in line for line in last)))
 
-    def _evaluate(self, counts: bool = True) -> RankingMetrics:
+    def _evaluate(self, counts: bool = True) -> dict[str, float]:
         pairs = self.split.validation[: self.options.validation_pairs]
         size = self.network.schema.test_batch_size
         seed = self.options.seed
@@ -384,7 +383,7 @@ class Trainer:
             f"step {self.position.step}, epoch {self.position.epoch}: validation PREC {metrics['prec']:.4f}, "
             f"MRR {metrics['mrr']:.4f}{star}"
         )
-        return found
+        return metrics
 
     def _log(self, **values: Any) -> None:
         if not self.processes.is_main:
