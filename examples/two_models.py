@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from heterformer.evaluation.open_run import OpenRun, link_prediction_of, open_run
-from heterformer.models.options import HeterformerOptions
 from heterformer.evaluation.tables import link_prediction_table
+from heterformer.models.options import HeterformerOptions
 from heterformer.network.store import Network
 from heterformer.progress import console
 from heterformer.training.loop import train

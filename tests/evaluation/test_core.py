@@ -140,7 +140,7 @@ class Acquainted(nn.Module):
         super().__init__()
         counts = {t: network.schema.counts[t] for t in network.schema.textless}
         self.first = dict(zip(counts, np.cumsum([0, *counts.values()]).tolist(), strict=False))
-        self.total = sum(counts.values())
+        self.total = self.width = sum(counts.values())
 
     def text_states(self, texts: Texts) -> Tensor:
         return torch.zeros(len(texts), 1, 1)

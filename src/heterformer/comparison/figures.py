@@ -8,8 +8,8 @@ from pathlib import Path
 from heterformer.comparison.curves import Curve, draw_curves, validation_curve
 from heterformer.comparison.results import Comparison, Row
 from heterformer.figures import COLORS, GREY, HIGHLIGHT, colors_of, figure
-from heterformer.models.options import every_model
 from heterformer.metrics import ranking_metric
+from heterformer.models.options import every_model
 from heterformer.training.run import Run
 
 WARM_UP = {"heterformer": "Heterformer", "no_warm_up": "w/o warm-up", "no_tl": "w/o textless"}  # Figure 6

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from heterformer.comparison.variants import VARIANTS, Variant
 from heterformer.errors import InputError
 from heterformer.files import file_lock, reading, replace_file, write_text
-from heterformer.models.options import EveryModelOptions
 from heterformer.metrics import RANKING_METRICS, ranking_metrics
+from heterformer.models.options import EveryModelOptions
 from heterformer.network.store import Network
 from heterformer.training.options import TrainingOptions
 from heterformer.training.run import Run
