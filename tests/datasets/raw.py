@@ -42,11 +42,10 @@ def in_small_chunks(monkeypatch: pytest.MonkeyPatch, records: int = 1) -> list[i
     sizes: list[int] = []
     frames = json_records.record_frames
 
-    def counted(*arguments: Any) -> Any:
-        for frame in frames(*arguments):
+    def counted(path: Path, schema: Any, _: Any) -> Any:
+        for frame in frames(path, schema, json_records.Sizes(frame_rows=records)):
             sizes.append(len(frame))
             yield frame
 
-    monkeypatch.setattr(json_records, "RECORDS", records)
     monkeypatch.setattr(raw_build, "record_frames", counted)
     return sizes

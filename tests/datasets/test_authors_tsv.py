@@ -87,8 +87,8 @@ def test_lines_that_are_no_pair_are_counted(tmp_path: Path) -> None:
         "test.tsv": {},
         "val.tsv": {},
         "train.tsv": {
-            "a pair of another file, too": (1, ["Émile -> Hyperion"]),
-            "query and key are the same text": (1, ["Same"]),
+            "also a pair of another file": (1, ["Émile -> Hyperion"]),
+            "query and key have the same text": (1, ["Same"]),
             "no text": (1, ["Dune"]),
         },
     }
@@ -111,14 +111,12 @@ def test_tiny_chunks_give_the_same_network(tmp_path: Path, monkeypatch: pytest.M
 def test_a_part_without_pairs_is_one_sentence_and_leaves_nothing(tmp_path: Path) -> None:
     write_parts(tmp_path, TRAIN, [line(side("Same"), side("Same"))], TEST)
     before = files(tmp_path)
-    with pytest.raises(InputError, match=r"val\.tsv: there is not a single pair that could be used\."):
+    with pytest.raises(InputError, match=r"val\.tsv: no pair is usable\."):
         build_authors_tsv(tmp_path, tmp_path / "net", OPTIONS)
     assert files(tmp_path) == before
 
 
 def test_missing_files_are_told_with_their_place(tmp_path: Path) -> None:
     (tmp_path / "train.tsv").touch()
-    with pytest.raises(
-        InputError, match=r"there is no test\.tsv and val\.tsv; published at https://github\.com/"
-    ):
+    with pytest.raises(InputError, match=r"no test\.tsv and val\.tsv; download from https://github\.com/"):
         build_authors_tsv(tmp_path, tmp_path / "net", OPTIONS)

@@ -68,8 +68,8 @@ def test_a_missing_file_is_one_sentence(
         main(["dataset", name, str(tmp_path), str(tmp_path / "net")])
     said = capsys.readouterr().err
     assert exit_.value.code == 1
-    assert said.startswith(f"error: {tmp_path}: there is no ")
-    assert said.endswith(f", to be put into {tmp_path}.\n")
+    assert said.startswith(f"error: {tmp_path}: no ")
+    assert said.endswith(f" into {tmp_path}.\n")
     assert said.count("\n") == 1
     assert files(tmp_path) == set()
 

@@ -90,7 +90,7 @@ def test_what_was_left_out_is_counted(tmp_path: Path) -> None:
     assert found.raw["dblp.v12.json"].kept == 3
     assert dropped(found)["dblp.v12.json"] == {
         "no id": (1, ["null"]),
-        "id met before": (1, ["2"]),
+        "duplicate id": (1, ["2"]),
         "year not 1990 to 2020": (3, ["3", "4", "5"]),
     }
     cites = found.network.report.relations["cites"]
@@ -155,15 +155,15 @@ def outside(data: bytes) -> bytes:
 MISTAKES = [
     (
         cut_in_a_record,
-        "dblp.v12.json: line 9: the last record has no end: the file is cut short; fetch it again.",
+        "dblp.v12.json: line 9: the last record has no end: the file is truncated; download it again.",
     ),
     (
         without_bracket,
-        "dblp.v12.json: line 9: the array has no closing bracket: the file is cut short; fetch it",
+        "dblp.v12.json: line 9: the array has no closing bracket: the file is truncated; download it",
     ),
-    (nothing, "dblp.v12.json: not a single record could be used."),
+    (nothing, "dblp.v12.json: no record is usable."),
     (of_other_kind, 'record 1, id: found "53e9ab9eb7602d970354a97e", expected a whole number.'),
-    (outside, "dblp.v12.json: none of the 1 records can be used (1 year not 1990 to 2020)."),
+    (outside, "dblp.v12.json: none of the 1 records is usable (1 year not 1990 to 2020)."),
 ]
 
 
@@ -178,8 +178,6 @@ def test_a_damaged_file_is_one_sentence_and_leaves_nothing(damage: Any, message:
 
 
 def test_a_missing_file_is_told_with_its_place(tmp_path: Path) -> None:
-    message = (
-        r"there is no dblp\.v12\.json; published at https://originalstatic\.aminer\.cn/misc/dblp\.v12\.7z"
-    )
+    message = r"no dblp\.v12\.json; download from https://originalstatic\.aminer\.cn/misc/dblp\.v12\.7z"
     with pytest.raises(InputError, match=message):
         build_dblp(tmp_path, tmp_path / "net", DblpOptions())

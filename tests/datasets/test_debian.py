@@ -159,7 +159,7 @@ def test_packages_that_repeat_others(tmp_path: Path, capsys: pytest.CaptureFixtu
         ("viewer", "renderer"),
     ]
     told = capsys.readouterr().err
-    assert "Left out of 11 packages and their relations: 1 transitional packages, 3 -doc" in told
+    assert "Excluded from 11 packages and their relations: 1 transitional packages, 3 -doc" in told
     assert "1 packages of the same description as another" in told
 
 
@@ -252,7 +252,7 @@ def test_a_list_without_packages(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("option", "value"), [("max_dependents", 0), ("ordinary", -1), ("max_tokens", 2)])
 def test_options_out_of_range(option: str, value: int) -> None:
-    with pytest.raises(InputError, match=rf"--{option.replace('_', '-')} is {value}, expected at least"):
+    with pytest.raises(InputError, match=rf"^{option} is {value}, expected at least"):
         DebianOptions(**{option: value})
 
 
@@ -309,7 +309,7 @@ def test_whatever_is_left_out_is_said(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "1 packages without a description" in said
     assert "2 packages of other sections" in said
     assert "2 needs that name no package here, or no single one" in said
-    assert "1 packages have no long description, only their first line is read." in said
+    assert "1 packages have no long description; their text is the first line." in said
 
 
 def test_a_name_that_is_taken_is_refused_before_lists_are_read(tmp_path: Path) -> None:

@@ -100,15 +100,15 @@ def test_what_was_left_out_is_counted(tmp_path: Path) -> None:
     assert dropped(found) == {
         "goodreads_book_genres_initial.json.gz": {
             "no book_id": (1, ["null"]),
-            "book_id met before": (1, ["11"]),
+            "duplicate book_id": (1, ["11"]),
         },
         "goodreads_books.json.gz": {
             "no book_id": (1, [""]),
-            "book_id met before": (1, ["11"]),
+            "duplicate book_id": (1, ["11"]),
             "no similar book": (2, ["12", "14"]),
         },
         "books on shelves": {
-            "shelf about the reading": (3, ["read-2016", "my-reads", "ab"]),
+            "shelf about reading": (3, ["read-2016", "my-reads", "ab"]),
             "shelf of too few or too many books": (4, ["hubs", "to-read"]),
         },
     }
@@ -134,7 +134,7 @@ def test_shelves_are_chosen_by_degree_and_name(
 
 def test_no_shelf_left_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(
-        InputError, match=r"no shelf has 1,000 to 100,000 books; for a part of Goodreads give a"
+        InputError, match=r"no shelf has 1,000 to 100,000 books; for a part of Goodreads choose a"
     ):
         built(tmp_path, 1_000, 100_000)
     assert (GoodreadsOptions().min_shelf_degree, GoodreadsOptions().max_shelf_degree) == (1_000, 100_000)
@@ -145,7 +145,7 @@ def test_no_shelf_left_is_one_sentence(tmp_path: Path) -> None:
 def test_no_book_left_is_told_as_that(tmp_path: Path) -> None:
     write_lines(tmp_path / "goodreads_books.json.gz", [{**book, "similar_books": []} for book in BOOKS[:3]])
     write_lines(tmp_path / "goodreads_book_genres_initial.json.gz", GENRES)
-    with pytest.raises(InputError, match=r"none of the 3 records can be used \(3 no similar book\)"):
+    with pytest.raises(InputError, match=r"none of the 3 records is usable \(3 no similar book\)"):
         build_goodreads(tmp_path, tmp_path / "net", GoodreadsOptions(1, 10))
 
 
@@ -173,7 +173,7 @@ def test_a_file_cut_short_is_one_sentence_and_leaves_nothing(tmp_path: Path) -> 
     books.write_bytes(books.read_bytes()[:-40])
     before = files(tmp_path)
     with pytest.raises(
-        InputError, match=r"goodreads_books\.json\.gz: the gzip file is broken .+ fetch it again"
+        InputError, match=r"goodreads_books\.json\.gz: damaged gzip file .+ download it again"
     ):
         build_goodreads(tmp_path, tmp_path / "net", GoodreadsOptions(1, 10))
     assert files(tmp_path) == before
@@ -181,7 +181,5 @@ def test_a_file_cut_short_is_one_sentence_and_leaves_nothing(tmp_path: Path) -> 
 
 def test_a_missing_file_is_told_with_its_place(tmp_path: Path) -> None:
     write_lines(tmp_path / "goodreads_books.json", BOOKS)
-    with pytest.raises(
-        InputError, match=r"there is no goodreads_book_genres_initial\.json\.gz; published at http"
-    ):
+    with pytest.raises(InputError, match=r"no goodreads_book_genres_initial\.json\.gz; download from http"):
         build_goodreads(tmp_path, tmp_path / "net", GoodreadsOptions())

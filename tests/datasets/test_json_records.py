@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heterformer.datasets import json_records
-from heterformer.datasets.json_records import record_frames
+from heterformer.datasets.json_records import Sizes, record_frames
 from heterformer.errors import InputError
 from tests.networks import few
 
@@ -59,8 +58,8 @@ LAYOUTS: dict[str, str] = {
 }
 
 
-def read(path: Path) -> list[dict[str, Any]]:
-    return [row for frame in record_frames(path, SCHEMA) for row in frame.to_dicts()]
+def read(path: Path, sizes: Sizes | None = None) -> list[dict[str, Any]]:
+    return [row for frame in record_frames(path, SCHEMA, sizes) for row in frame.to_dicts()]
 
 
 def written(tmp_path: Path, content: str | bytes, name: str = "raw.json") -> Path:
@@ -77,22 +76,18 @@ def test_every_layout_gives_the_same_records(layout: str, packed: bool, tmp_path
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_tiny_chunks_give_the_same_records(
-    layout: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tiny_chunks_give_the_same_records(layout: str, tmp_path: Path) -> None:
     path = written(tmp_path, LAYOUTS[layout])
-    monkeypatch.setattr(json_records, "RECORDS", 2)
-    monkeypatch.setattr(json_records, "BLOCK", 160)  # more than the first record, less than two
-    frames = list(record_frames(path, SCHEMA))
+    sizes = Sizes(frame_rows=2, block=160)  # more than the first record, less than two
+    frames = list(record_frames(path, SCHEMA, sizes))
     assert [len(frame) for frame in frames] == [2, 1]
     assert [row for frame in frames for row in frame.to_dicts()] == WANTED
 
 
-def test_no_more_than_a_chunk_is_read_ahead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_more_than_a_chunk_is_read_ahead(tmp_path: Path) -> None:
     """The file goes wrong in its fourth record; who asks for the first three need not know."""
-    monkeypatch.setattr(json_records, "RECORDS", 1)
     path = written(tmp_path, "\n".join(LINES) + "\n{broken\n")
-    frames = record_frames(path, SCHEMA)
+    frames = record_frames(path, SCHEMA, Sizes(frame_rows=1))
     assert [next(frames)["id"][0] for _ in range(3)] == [1, 2, 3]
     with pytest.raises(InputError, match="line 4: not valid JSON"):
         next(frames)
@@ -114,9 +109,8 @@ def test_random_records_come_back(
     tmp_path_factory: pytest.TempPathFactory, found: list[dict[str, Any]], indent: int | None, size: int
 ) -> None:
     path = written(tmp_path_factory.mktemp("raw"), json.dumps(found, indent=indent))
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr(json_records, "RECORDS", size)
-        assert [(row["id"], row["title"]) for row in read(path)] == [(r["id"], r.get("title")) for r in found]
+    rows = read(path, Sizes(frame_rows=size))
+    assert [(row["id"], row["title"]) for row in rows] == [(r["id"], r.get("title")) for r in found]
 
 
 @pytest.mark.parametrize("content", ["", "\n", "[]", "[\n]\n", " [ ] "])
@@ -162,16 +156,19 @@ WRONG: list[tuple[str | bytes, str]] = [
     (FIRST + '{"id": 1} {"id": 2}\n', "line 2: not valid JSON at character 11 (Extra data)."),
     (FIRST + '{"id": 1,}\n{"id": 2}\n', "line 2: not valid JSON at character 10"),
     (FIRST.encode() + b'{"title": "\xff"}\n', "line 2: byte 12 is not UTF-8."),
-    (FIRST + LINES[1][:-4], "line 2: the last record has no end: the file is cut short; fetch it again."),
-    (f"[\n{FIRST},{LINES[1]}\n", "line 3: the array has no closing bracket: the file is cut short; fetch it"),
+    (FIRST + LINES[1][:-4], "line 2: the last record has no end: the file is truncated; download it again."),
+    (
+        f"[\n{FIRST},{LINES[1]}\n",
+        "line 3: the array has no closing bracket: the file is truncated; download it",
+    ),
     (
         f"[\n{FIRST},{LINES[1][:40]}",
-        "line 3: the last record has no end: the file is cut short; fetch it again.",
+        "line 3: the last record has no end: the file is truncated; download it again.",
     ),
     (f"[\n{FIRST}]\n{FIRST}", "line 4: found more after the end of the array."),
     (
         one_line_arrays()[:-1],
-        "record 4: the array has no closing bracket: the file is cut short; fetch it again.",
+        "record 4: the array has no closing bracket: the file is truncated; download it again.",
     ),
     (one_line_arrays()[:-9], "record 3: "),
     ("[" + LINES[0] + ", [" + LINES[1] + "]]", "record 2: found a list, expected a JSON object."),
@@ -195,14 +192,10 @@ def test_what_is_wrong_is_one_sentence_with_its_place(
 
 
 @pytest.mark.parametrize("end", ["\n", " "], ids=["in lines", "in one line"])
-def test_what_never_ends_is_not_read_into_memory(
-    end: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(json_records, "LONGEST", 1000)
-    monkeypatch.setattr(json_records, "BLOCK", 200)
+def test_what_never_ends_is_not_read_into_memory(end: str, tmp_path: Path) -> None:
     path = written(tmp_path, LINES[0] + end + '{"title": "' + "x" * 5000)
     with pytest.raises(InputError, match="2: found more than 0 MB without an end, expected JSON records"):
-        read(path)
+        read(path, Sizes(record=1000, block=200))
 
 
 def cut(packed: bytes) -> bytes:
@@ -218,5 +211,5 @@ def test_a_broken_gzip_file_is_one_sentence(damage: Callable[[bytes], bytes], tm
     lines = "".join(json.dumps({"id": i, "title": str(i**9)}) + "\n" for i in range(3000))
     path = tmp_path / "raw.json.gz"
     path.write_bytes(damage(gzip.compress(lines.encode())))
-    with pytest.raises(InputError, match=r"raw\.json\.gz: the gzip file is broken \(.+\); fetch it again\.$"):
+    with pytest.raises(InputError, match=r"raw\.json\.gz: damaged gzip file \(.+\); download it again\.$"):
         read(path)

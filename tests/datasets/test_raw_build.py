@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from heterformer.datasets import json_records
+from heterformer.datasets.json_records import Sizes
 from heterformer.datasets.raw_build import RawTables, build_from_raw, filled
 from heterformer.errors import InputError
 from heterformer.network.store import Network
@@ -48,17 +48,19 @@ def fill(tables: RawTables) -> None:
 
 
 def test_the_first_record_of_an_id_counts_in_whatever_chunk_or_file(
-    tmp_path: Path, tables: RawTables, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, tables: RawTables
 ) -> None:
-    monkeypatch.setattr(json_records, "RECORDS", 2)
+    sizes = Sizes(frame_rows=2)
     one = write_papers(tmp_path / "one.json", [1, 1, 2, None, 1])
     two = write_papers(tmp_path / "two.json", [3, 2])
     seen: set[Any] = set()
-    frames = [f["id"].to_list() for file in (one, two) for f in tables.records(file, SCHEMA, "id", seen)]
+    frames = [
+        f["id"].to_list() for file in (one, two) for f in tables.records(file, SCHEMA, "id", seen, sizes)
+    ]
     assert frames == [[1], [2], [], [3]]
     counts = {name: (tally.read, tally.kept) for name, tally in tables.tallies.items()}
     assert counts == {"one.json": (5, 2), "two.json": (2, 1)}
-    met = tables.tallies["one.json"].dropped["id met before"]
+    met = tables.tallies["one.json"].dropped["duplicate id"]
     assert (met.count, met.examples) == (2, ["1", "1"])
 
 
@@ -84,7 +86,7 @@ def test_a_table_can_be_derived_from_another(tables: RawTables) -> None:
 
 def test_a_table_without_any_piece_is_one_sentence(tmp_path: Path, tables: RawTables) -> None:
     tables.tally(tmp_path / "raw.json")
-    with pytest.raises(InputError, match=r"^raw\.json: not a single record could be used\.$"):
+    with pytest.raises(InputError, match=r"^raw\.json: no record is usable\.$"):
         tables.scan("papers")
 
 

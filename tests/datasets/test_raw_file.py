@@ -33,8 +33,8 @@ def test_a_missing_file_is_told_with_where_it_is_to_be_had_and_put(tmp_path: Pat
     (tmp_path / "books.json").touch()
     with pytest.raises(InputError) as caught:
         found_in(tmp_path, [BOOKS, GENRES])
-    there = f"published at https://example.org/genres, to be put into {tmp_path}"
-    assert str(caught.value) == f"{tmp_path}: there is no genres.json.gz; {there}."
+    there = f"download from https://example.org/genres into {tmp_path}"
+    assert str(caught.value) == f"{tmp_path}: no genres.json.gz; {there}."
 
 
 def test_all_missing_files_are_told_at_once(tmp_path: Path) -> None:
@@ -42,7 +42,7 @@ def test_all_missing_files_are_told_at_once(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         found_in(folder, [BOOKS, GENRES])
     found = "no such folder, expected a folder with books.json.gz and genres.json.gz"
-    places = "published at https://example.org/books and https://example.org/genres"
+    places = "download from https://example.org/books and https://example.org/genres"
     assert str(caught.value) == f"{folder}: {found}; {places}."
 
 

@@ -15,7 +15,7 @@ def test_a_data_set_is_shown_with_its_raw_files_and_beside_the_paper() -> None:
     shown = rendered(dataset_report(built))
     assert cells(shown, "books.json") == ["books.json", "1,000", "400", "dropped 600: no similar book (17)"]
     papers, edges = built.network.schema.counts["paper"], len(built.network.edges("cites")[0])
-    beside = shown[shown.index("Beside the paper") :]
+    beside = shown[shown.index("Compared with the paper") :]
     assert cells(beside, "paper") == ["paper", f"{papers}", "12", f"{papers / 12:.1%}"]
     assert cells(beside, "cites") == ["cites", f"{edges}", "1,000", f"{edges / 1000:.1%}"]
 
@@ -24,4 +24,4 @@ def test_a_data_set_without_raw_files_or_paper_shows_its_build_report_alone() ->
     shown = rendered(dataset_report(DatasetBuild(network())))
     assert "Build report" in shown
     assert "Raw files" not in shown
-    assert "Beside the paper" not in shown
+    assert "Compared with the paper" not in shown

@@ -75,7 +75,7 @@ def test_nodes_edges_and_labels(tmp_path: Path) -> None:
 def test_what_was_left_out_is_counted(tmp_path: Path) -> None:
     assert dropped(built(tmp_path)) == {
         "tweets-la.json": {"no tweet_id": (1, ["null"]), "no place": (1, ["3"])},
-        "tweets-ny.json": {"tweet_id met before": (1, ["1"])},
+        "tweets-ny.json": {"duplicate tweet_id": (1, ["1"])},
     }
 
 
@@ -112,7 +112,7 @@ def test_a_truncated_last_line_is_one_sentence_and_leaves_nothing(tmp_path: Path
     raw.write_bytes(raw.read_bytes()[:-20])
     before = files(tmp_path)
     with pytest.raises(
-        InputError, match=r"tweets-ny\.json: line 3: the last record has no end: the file is cut"
+        InputError, match=r"tweets-ny\.json: line 3: the last record has no end: the file is truncated"
     ):
         build_twitter(tmp_path, tmp_path / "net")
     assert files(tmp_path) == before
@@ -120,7 +120,5 @@ def test_a_truncated_last_line_is_one_sentence_and_leaves_nothing(tmp_path: Path
 
 def test_a_missing_file_is_told_with_its_place(tmp_path: Path) -> None:
     write_lines(tmp_path / "tweets-la.json", LOS_ANGELES)
-    with pytest.raises(
-        InputError, match=r"there is no tweets-ny\.json; published at https://drive\.google\.com/"
-    ):
+    with pytest.raises(InputError, match=r"no tweets-ny\.json; download from https://drive\.google\.com/"):
         build_twitter(tmp_path, tmp_path / "net")

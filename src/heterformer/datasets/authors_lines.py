@@ -22,20 +22,20 @@ LINES = 5_000  # between two looks at the progress
 
 @dataclass(frozen=True)
 class AuthorsTsvOptions:
-    """How the lines are laid out; the defaults are those of the authors' Goodreads files."""
+    """The layout of the lines; the defaults are those of the authors' Goodreads files."""
 
     text_type: str = "book"
-    """What to call the nodes with text."""
+    """Name of the node type with text."""
     text_neighbors: int = 5
     """Neighbours' texts on each side of a line."""
     textless: tuple[str, ...] = ("shelf=5", "author=2", "publisher=1", "language_code=1", "format=1")
-    """The types of the numbers that follow, in the order of the file, each with how many there are of it."""
+    """Textless types in the order of the file, each with its number of columns."""
     counts: tuple[str, ...] = ()
-    """Nodes of textless types (the authors' mta_num.pkl), such as shelf=6632: higher numbers are errors."""
+    """Number of nodes of textless types (the authors' mta_num.pkl), such as shelf=6632, as a check."""
     max_tokens: int = 64
-    """Texts are cut at so many tokens."""
+    """Tokens per text; longer texts are truncated."""
     test_batch_size: int = 100
-    """Pairs that are ranked together in the paper's evaluation."""
+    """Pairs per batch in the paper's in-batch evaluation."""
 
     def __post_init__(self) -> None:
         if self.text_neighbors < 0:

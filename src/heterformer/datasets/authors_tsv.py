@@ -39,14 +39,14 @@ def build_authors_tsv(
     out: Annotated[Path, Positional, arg(metavar="OUT")],
     options: Annotated[AuthorsTsvOptions, arg(name="")],
 ) -> DatasetBuild:
-    """The original authors' prepared files, with their pairs as the split: results compare line by line.
+    """Build a network from the prepared files of Heterformer's authors, with their pairs as the split.
 
-    The pairs are written to OUT/split.parquet, to be given to train and compare as --split.file.
+    The pairs are written to OUT/split.parquet, for --split.file of train and compare.
 
     Args:
         raw: The folder with train.tsv, val.tsv and test.tsv.
         out: The network folder to write; it must not exist.
-        options: How the lines are laid out.
+        options: The layout of the lines.
     """
     files = dict(zip(FILES, found_in(raw, list(FILES.values())), strict=True))
     return build_from_raw(
@@ -92,7 +92,7 @@ def _fill(tables: RawTables, files: Mapping[Part, Path], options: AuthorsTsvOpti
             tables.write("linked", _frame(pairs, "source", "target"))
             tables.write("pairs", _frame(pairs, "query", "key").with_columns(part=pl.lit(part)))
         if not own:
-            raise InputError(f"{file}: there is not a single pair that could be used.")
+            raise InputError(f"{file}: no pair is usable.")
         taken |= own
 
 
@@ -125,9 +125,9 @@ def _usable(
         if not query.text or not key.text:
             tally.drop("no text", 1, [query.text or key.text])
         elif query.text == key.text:
-            tally.drop("query and key are the same text", 1, [query.text])
+            tally.drop("query and key have the same text", 1, [query.text])
         elif _unordered(pair) in taken:
-            tally.drop("a pair of another file, too", 1, [f"{query.text} -> {key.text}"])
+            tally.drop("also a pair of another file", 1, [f"{query.text} -> {key.text}"])
         else:
             pairs.append(pair)
     tally.kept += len(pairs)

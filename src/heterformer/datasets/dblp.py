@@ -95,9 +95,9 @@ class DblpOptions:
     """Which papers to keep; the defaults are those of Heterformer's paper."""
 
     first_year: int = 1990
-    """Leave out papers of earlier years, and those without a year."""
+    """Exclude papers of earlier years, and those without a year."""
     last_year: int = 2020
-    """Leave out papers of later years."""
+    """Exclude papers of later years."""
 
     def __post_init__(self) -> None:
         if self.first_year > self.last_year:
@@ -110,7 +110,7 @@ def build_dblp(
     out: Annotated[Path, Positional, arg(metavar="OUT")],
     options: Annotated[DblpOptions, arg(name="")],
 ) -> DatasetBuild:
-    """Papers, authors and venues of DBLP: who cites whom, from the 12 GB file dblp.v12.json.
+    """Build the DBLP citation network: papers, authors and venues, from the 12 GB file dblp.v12.json.
 
     Args:
         raw: The folder with dblp.v12.json, or that file.

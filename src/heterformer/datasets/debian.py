@@ -100,9 +100,9 @@ def build_debian(out: Path | str, options: DebianOptions | None = None) -> Netwo
     short = dropped.pop(SHORT, 0)
     shown = ", ".join(f"{count:,} {reason}" for reason, count in dropped.items() if count)
     if shown:
-        say(f"Left out of {len(packages):,} packages and their relations: {shown}.")
+        say(f"Excluded from {len(packages):,} packages and their relations: {shown}.")
     if short:
-        say(f"{short:,} packages have no long description, only their first line is read.")
+        say(f"{short:,} packages have no long description; their text is the first line.")
     return network
 
 

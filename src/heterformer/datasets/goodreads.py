@@ -96,9 +96,9 @@ class GoodreadsOptions:
     """Which shelves to keep; the defaults are those of Heterformer's paper, for the whole of Goodreads."""
 
     min_shelf_degree: int = 1_000
-    """Leave out shelves of fewer books."""
+    """Exclude shelves of fewer books."""
     max_shelf_degree: int = 100_000
-    """Leave out shelves of more books."""
+    """Exclude shelves of more books."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.min_shelf_degree <= self.max_shelf_degree:
@@ -112,7 +112,7 @@ def build_goodreads(
     out: Annotated[Path, Positional, arg(metavar="OUT")],
     options: Annotated[GoodreadsOptions, arg(name="")],
 ) -> DatasetBuild:
-    """Books of Goodreads with shelves, authors, publishers, languages and formats: which are similar.
+    """Build the Goodreads network: similar books with shelves, authors, publishers, languages and formats.
 
     Args:
         raw: The folder with goodreads_books.json.gz and goodreads_book_genres_initial.json.gz.
@@ -148,7 +148,7 @@ def _fill(tables: RawTables, books: Path, genres: Path, options: GoodreadsOption
     tally.kept -= int(others["len"].sum())
     if shelves.is_empty():
         found = f"no shelf has {options.min_shelf_degree:,} to {options.max_shelf_degree:,} books"
-        raise InputError(f"{books}: {found}; for a part of Goodreads give a smaller --min-shelf-degree.")
+        raise InputError(f"{books}: {found}; for a part of Goodreads choose a smaller --min-shelf-degree.")
     tables.derive("shelved", tables.scan("shelves").filter(pl.col("shelf").is_in(shelves.implode())))
 
 
@@ -158,7 +158,7 @@ def _topics(rows: pl.DataFrame, tally: Tally) -> pl.DataFrame:
     others = about.filter(~pl.col("topic"))
     tally.read += len(rows)
     tally.kept += len(rows) - len(others)
-    tally.drop("shelf about the reading", len(others), others["shelf"].head(EXAMPLES))
+    tally.drop("shelf about reading", len(others), others["shelf"].head(EXAMPLES))
     return about.filter("topic").drop("topic")
 
 

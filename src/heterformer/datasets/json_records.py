@@ -1,8 +1,8 @@
 """JSON records of huge files as typed frames, a few thousand at a time.
 
-The records may stand one per line, with or without an array's brackets and commas around them, or in an array
-of any layout. Arrow parses the wanted fields and skips the others. A chunk in which something is not as it
-should be is read again record by record, to take what can be taken, and else to say where it is wrong.
+Records may be one per line, with or without an array's brackets and commas around them, or an array of any
+layout. Arrow parses the fields of the schema and skips the others. A chunk that Arrow refuses is read again
+record by record, which converts what can be converted and otherwise names the line at fault.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -23,35 +24,45 @@ import pyarrow.json
 from heterformer.datasets.raw_file import opened
 from heterformer.errors import InputError
 
-RECORDS = 10_000  # held at a time
-LONGEST = 1 << 24  # bytes of one record; what is longer is a file of another kind
-BLOCK = 1 << 20  # bytes read at a time where lines mean nothing, and from which the layout is told
-CUT_SHORT = "the file is cut short; fetch it again"
+CUT_SHORT = "the file is truncated; download it again"
 
-# The number of its line, or its own where lines mean nothing; JSON without line breaks.
+# The number of its line, or of the record in a file without a record per line; JSON without line breaks.
 Record = tuple[int, bytes]
 
 
-def record_frames(path: Path, schema: pa.Schema) -> Iterator[pl.DataFrame]:
-    """All records of a file in frames of at most ``RECORDS`` rows, with the columns of ``schema``.
+@dataclass(frozen=True)
+class Sizes:
+    """How much of a file is in memory at a time."""
 
-    A field that a record lacks is null, as is an empty string where a list, record or number should be.
-    Numbers where text should be, and the other way round, are taken for what they should be.
+    frame_rows: int = 10_000
+    """Records per frame."""
+    block: int = 1 << 20
+    """Bytes read at a time if records are not lines, and bytes from which the layout is detected."""
+    record: int = 1 << 24
+    """Bytes of a record, at most; a longer one means that the file is not JSON records."""
+
+
+def record_frames(path: Path, schema: pa.Schema, sizes: Sizes | None = None) -> Iterator[pl.DataFrame]:
+    """All records of a file in frames of some thousand rows, with the columns of ``schema``.
+
+    A field that a record lacks is null, and so is an empty string in place of a list, record or number.
+    Numbers in place of text, and text in place of numbers, are converted.
     """
+    sizes = sizes or Sizes()
     with opened(path) as (stream, tell):
-        unit, split = _layout(stream)
-        records = split(stream, str(path))
-        while chunk := list(islice(records, RECORDS)):
+        unit, split = _layout(stream, sizes)
+        records = split(stream, str(path), sizes)
+        while chunk := list(islice(records, sizes.frame_rows)):
             yield _parsed(chunk, schema, f"{path}: {unit}")
             tell()
 
 
-Splitter = Callable[[BinaryIO, str], Iterator[Record]]
+Splitter = Callable[[BinaryIO, str, Sizes], Iterator[Record]]
 
 
-def _layout(stream: BinaryIO) -> tuple[str, Splitter]:
-    """How records are told from each other, by the first of them; and what their numbers count."""
-    head = stream.read(BLOCK).decode("utf-8-sig", errors="ignore")
+def _layout(stream: BinaryIO, sizes: Sizes) -> tuple[str, Splitter]:
+    """How records are separated, detected from the first one; and what their numbers count."""
+    head = stream.read(sizes.block).decode("utf-8-sig", errors="ignore")
     stream.seek(0)
     begin = head.find("{")
     try:
@@ -63,14 +74,14 @@ def _layout(stream: BinaryIO) -> tuple[str, Splitter]:
     return ("line", _lines) if alone and "\n" in head else ("record", _anywhere)
 
 
-def _lines(stream: BinaryIO, where: str) -> Iterator[Record]:
+def _lines(stream: BinaryIO, where: str, sizes: Sizes) -> Iterator[Record]:
     """One record per line. In an array its bracket or comma may begin or end the line."""
     begun = array = closed = False
     number = 0
-    while line := stream.readline(LONGEST):
+    while line := stream.readline(sizes.record):
         number += 1
-        if len(line) == LONGEST:
-            raise _too_long(f"{where}: line {number}")
+        if len(line) == sizes.record:
+            raise _too_long(f"{where}: line {number}", sizes)
         if number == 1:
             line = line.removeprefix(codecs.BOM_UTF8)
         text = line.strip()
@@ -95,7 +106,7 @@ def _lines(stream: BinaryIO, where: str) -> Iterator[Record]:
 SEPARATORS = re.compile(r"[\s,]*")
 
 
-def _anywhere(stream: BinaryIO, where: str) -> Iterator[Record]:
+def _anywhere(stream: BinaryIO, where: str, sizes: Sizes) -> Iterator[Record]:
     """Records of an array in any layout, or one after the other. Each is found by parsing it."""
     decoder, scan = codecs.getincrementaldecoder("utf-8-sig")(), json.JSONDecoder().raw_decode
     text, at, number, depth, ended = "", 0, 0, 0, False
@@ -111,10 +122,10 @@ def _anywhere(stream: BinaryIO, where: str) -> Iterator[Record]:
             try:
                 _, end = scan(text, at)
             except (ValueError, RecursionError) as error:
-                if len(text) - at > LONGEST:
-                    raise _too_long(f"{where}: record {number + 1}") from None
+                if len(text) - at > sizes.record:
+                    raise _too_long(f"{where}: record {number + 1}", sizes) from None
                 if not ended:
-                    block = stream.read(BLOCK)
+                    block = stream.read(sizes.block)
                     ended = not block
                     text, at = text[at:] + decoder.decode(block, final=ended), 0
                     continue
@@ -131,8 +142,8 @@ def _anywhere(stream: BinaryIO, where: str) -> Iterator[Record]:
         raise InputError(f"{where}: not UTF-8 near record {number + 1} ({error.reason}).") from None
 
 
-def _too_long(place: str) -> InputError:
-    limit = f"{LONGEST >> 20} MB"
+def _too_long(place: str, sizes: Sizes) -> InputError:
+    limit = f"{sizes.record >> 20} MB"
     return InputError(f"{place}: found more than {limit} without an end, expected JSON records.")
 
 

@@ -1,4 +1,4 @@
-"""From published files to a network: tables are written chunk by chunk as records are read, then built."""
+"""From published files to a network: tables are written as records are read, then built."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from heterformer.datasets.json_records import record_frames
+from heterformer.datasets.json_records import Sizes, record_frames
 from heterformer.errors import InputError
 from heterformer.files import new_folder
 from heterformer.network.build import build_network
@@ -28,7 +28,7 @@ from heterformer.progress import waiting
 
 @dataclass(frozen=True)
 class DatasetBuild:
-    """A network made of known data, and what there is to say about it."""
+    """A network built from a known data set, and its report."""
 
     network: Network
     raw: dict[str, Tally] = field(default_factory=dict)  # records read, kept and left out, by file
@@ -58,21 +58,23 @@ class RawTables:
         return self.tallies.setdefault(file.name, Tally())
 
     def check_kept(self, *names: str) -> None:
-        """If no record of these files (of all, if none is named) is left, say why."""
+        """Raise an error with the reasons if no record of these files (by default all) is left."""
         tallies = [self.tallies[name] for name in names or self.files]
         read = sum(tally.read for tally in tallies)
         if read and not any(tally.kept for tally in tallies):
             why = ", ".join(f"{d.count:,} {reason}" for t in tallies for reason, d in t.dropped.items())
             where = ", ".join(str(self.files[name]) for name in names or self.files)
-            raise InputError(f"{where}: none of the {read:,} records can be used ({why}).")
+            raise InputError(f"{where}: none of the {read:,} records is usable ({why}).")
 
-    def records(self, file: Path, schema: pa.Schema, key: str, seen: set[Any]) -> Iterator[pl.DataFrame]:
-        """The records of a file in chunks, each with a ``key`` that no earlier one had; others are counted.
+    def records(
+        self, file: Path, schema: pa.Schema, key: str, seen: set[Any], sizes: Sizes | None = None
+    ) -> Iterator[pl.DataFrame]:
+        """The records of a file in chunks; those without a ``key`` or with a duplicate one are counted.
 
-        ``seen`` are the keys met before, to which those met here are added.
+        ``seen`` are the keys of earlier records, to which those of this file are added.
         """
         tally = self.tally(file)
-        for frame in record_frames(file, schema):
+        for frame in record_frames(file, schema, sizes):
             tally.read += len(frame)
             tally.kept += len(frame)
             present = pl.col(key).is_not_null() & (pl.col(key).cast(pl.String).str.strip_chars() != "")
@@ -81,10 +83,10 @@ class RawTables:
             for value in frame[key].to_list():
                 first.append(value not in seen)
                 seen.add(value)
-            yield self.kept(file, frame, pl.lit(pl.Series(first, dtype=pl.Boolean)), f"{key} met before", key)
+            yield self.kept(file, frame, pl.lit(pl.Series(first, dtype=pl.Boolean)), f"duplicate {key}", key)
 
     def kept(self, file: Path, frame: pl.DataFrame, wanted: pl.Expr, reason: str, key: str) -> pl.DataFrame:
-        """The rows of ``frame`` that are ``wanted`` (null is no); the others are counted under ``reason``."""
+        """The rows of ``frame`` for which ``wanted`` is true; the others are counted under ``reason``."""
         frame = frame.with_columns(wanted.fill_null(False).alias("__wanted"))
         others = frame.filter(~pl.col("__wanted"))
         tally = self.tally(file)
@@ -100,9 +102,9 @@ class RawTables:
         self._writers[name].write_table(table)
 
     def scan(self, name: str) -> pl.LazyFrame:
-        """A table whose rows are all there: nothing can be written to it any more."""
+        """A complete table, which is closed for writing."""
         if name not in self._writers:
-            raise InputError(f"{', '.join(self.files)}: not a single record could be used.")
+            raise InputError(f"{', '.join(self.files)}: no record is usable.")
         self._writers[name].close()
         return pl.scan_parquet(self._path(name), glob=False)
 
@@ -112,7 +114,7 @@ class RawTables:
             rows.sink_parquet(self._path(name))
 
     def table(self, name: str) -> Table:
-        """A finished table for ``build_network``; what is wrong with it is said of the raw files."""
+        """A complete table for ``build_network``; its errors name the raw files."""
         table = ParquetTable(self._path(name))
         table.where = ", ".join(self.files)
         return table
@@ -156,11 +158,11 @@ def build_from_raw(
 
 
 def textless(*types: NodeType) -> dict[NodeType, dict[str, Any]]:
-    """Node types that have no table: their nodes are those that relations name."""
+    """Node types without a table: their nodes are those that relations name."""
     return {node_type: {} for node_type in types}
 
 
 def filled(column: str | pl.Expr) -> pl.Expr:
-    """Text without spaces around it, null where nothing is left."""
+    """Stripped text, null if it is empty."""
     stripped = (pl.col(column) if isinstance(column, str) else column).str.strip_chars()
     return pl.when(stripped != "").then(stripped)

@@ -1,4 +1,4 @@
-"""Files as somebody else published them: where they should be, and how they are read without holding them."""
+"""Published files: where they are expected, and how they are read as a stream."""
 
 from __future__ import annotations
 
@@ -29,29 +29,28 @@ NOT_PLAIN = {
 
 @dataclass(frozen=True)
 class RawFile:
-    """A published file: its name, and a sentence's worth of where it is to be had."""
+    """A published file: its name and where to download it."""
 
     name: str
     published: str
 
     def within(self, folder: Path) -> Path | None:
-        """Its path in ``folder``, packed with gzip or not, whichever there is."""
+        """Its path in ``folder``, gzipped or not, if it exists."""
         plain = self.name.removesuffix(".gz")
         return next((p for n in (self.name, plain, f"{plain}.gz") if (p := folder / n).is_file()), None)
 
 
 def found_in(folder: Path, files: Sequence[RawFile]) -> list[Path]:
-    """The paths of all files, or one sentence about those that are missing and what to do."""
+    """The paths of all files; missing ones are an error that says where to download them."""
     paths = [file.within(folder) for file in files]
     missing = [file for file, path in zip(files, paths, strict=True) if path is None]
     if missing:
         names = " and ".join(file.name for file in missing)
         places = " and ".join(dict.fromkeys(file.published for file in missing))
-        found = f"there is no {names}"
         if not folder.is_dir():
             what = "is a file" if folder.exists() else "no such folder"
-            raise InputError(f"{folder}: {what}, expected a folder with {names}; published at {places}.")
-        raise InputError(f"{folder}: {found}; published at {places}, to be put into {folder}.")
+            raise InputError(f"{folder}: {what}, expected a folder with {names}; download from {places}.")
+        raise InputError(f"{folder}: no {names}; download from {places} into {folder}.")
     return [path for path in paths if path is not None]
 
 
@@ -59,7 +58,7 @@ Tell = Callable[[], None]  # moves the progress bar to where the file is being r
 
 
 def _check_plain(path: Path, head: bytes) -> None:
-    """A file that is still packed, or in another encoding, should not pass for broken text."""
+    """Report a packed file or another encoding as such, not as invalid text."""
     for magic, what in NOT_PLAIN.items():
         if head.startswith(magic):
             raise InputError(f"{path}: found {what}.")
@@ -67,10 +66,7 @@ def _check_plain(path: Path, head: bytes) -> None:
 
 @contextmanager
 def opened(path: Path) -> Iterator[tuple[BinaryIO, Tell]]:
-    """The unpacked bytes of a file, with a progress bar by bytes on disk.
-
-    Whatever is wrong with the file while it is read is one sentence.
-    """
+    """The unpacked bytes of a file, with a progress bar by bytes on disk. Read errors are one sentence."""
     try:
         size = path.stat().st_size
         with (
@@ -92,6 +88,6 @@ def opened(path: Path) -> Iterator[tuple[BinaryIO, Tell]]:
             # Buffered, because gzip's own 'readline' asks for a few bytes at a time.
             yield io.BufferedReader(gzip.GzipFile(fileobj=raw), BUFFER) if packed else raw, tell
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise InputError(f"{path}: the gzip file is broken ({error}); fetch it again.") from None
+        raise InputError(f"{path}: damaged gzip file ({error}); download it again.") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or error}).") from None

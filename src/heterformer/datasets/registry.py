@@ -1,4 +1,4 @@
-"""The networks that we know how to build, by the name under which ``heterformer dataset`` offers them."""
+"""The builders of known data sets, by their name in ``heterformer dataset``."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from heterformer.datasets.twitter import build_twitter
 def debian(
     out: Annotated[Path, Positional, arg(metavar="OUT")], options: Annotated[DebianOptions, arg(name="")]
 ) -> DatasetBuild:
-    """Debian's or Ubuntu's packages from the lists that APT keeps on disk: which package needs which.
+    """Build a network of Debian or Ubuntu packages and their dependencies from APT's lists on disk.
 
     Args:
         out: The network folder to write; it must not exist.
-        options: Where the lists are, and what is left out.
+        options: Where the lists are, and what to exclude.
     """
     return DatasetBuild(build_debian(out, options))
 

@@ -1,4 +1,4 @@
-"""The best that any model can reach on the synthetic network, from the truth that was planted in it."""
+"""The best score that any model can reach on the synthetic network, from its planted truth."""
 
 from __future__ import annotations
 

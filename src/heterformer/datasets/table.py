@@ -10,7 +10,7 @@ from heterformer.network.build.report_table import build_report, tally_table
 
 
 def dataset_report(built: DatasetBuild) -> RenderableType:
-    """What was read of the raw files, what was built of it, and how that compares with the paper."""
+    """Records of the raw files, the build report, and the counts beside the paper's."""
     raw = [tally_table("Raw files", built.raw)] if built.raw else []
     paper = [_beside_paper(built)] if built.published else []
     return Group(*raw, build_report(built.network.report), *paper)
@@ -20,7 +20,7 @@ def _beside_paper(built: DatasetBuild) -> Table:
     """The counts that the paper gives, in its order."""
     schema, report = built.network.schema, built.network.report
     edges = {name: tally.kept for name, tally in report.relations.items()}
-    table = Table(title="Beside the paper", title_justify="left")
+    table = Table(title="Compared with the paper", title_justify="left")
     for heading in ("", "here", "in the paper", "share"):
         table.add_column(heading, justify="left" if not heading else "right")
     for name, published in built.published.items():

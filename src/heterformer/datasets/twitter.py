@@ -67,7 +67,7 @@ def build_twitter(
     raw: Annotated[Path, Positional, arg(metavar="RAW")],
     out: Annotated[Path, Positional, arg(metavar="OUT")],
 ) -> DatasetBuild:
-    """Tweets from Los Angeles and New York and the places they are about: which tweet belongs to which.
+    """Build the Twitter network: places in Los Angeles and New York with tweets, users and hashtags.
 
     Args:
         raw: The folder with tweets-la.json and tweets-ny.json.
