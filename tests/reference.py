@@ -51,8 +51,26 @@ def _center_vector(model: Heterformer, batch: Batch, i: int) -> Tensor:
         hidden = _asymmetric_layer(layer, hidden, mask, virtual)
         text_rich = [(r, _plain_layer(layer, h, m), m) for r, h, m in text_rich]
 
-    vector = hidden[0] if config.readout == "cls" else hidden[mask].mean(0)
+    vector = _read(model, hidden, mask)
+    added = []  # network readout: g z, one for each kind of neighbour
+    if config.network_readout in ("both", "text_rich"):
+        messages = [_project(model, r, _read(model, h, m)) for r, h, m in text_rich]
+        added.append(_gated(model, "text_rich", vector, messages))
+    if config.network_readout in ("both", "textless"):
+        messages = [_project(model, r, h) for r, h in textless]
+        added.append(_gated(model, "textless", vector, messages))
+    vector = vector + sum(added)
     return vector / vector.norm() if config.normalize else vector
+
+
+def _read(model: Heterformer, hidden: Tensor, mask: Tensor) -> Tensor:
+    """A text's vector, of its last layer's states."""
+    return hidden[0] if model.config.readout == "cls" else hidden[mask].mean(0)
+
+
+def _gated(model: Heterformer, kind: str, vector: Tensor, messages: list[Tensor]) -> Tensor:
+    readout = model.network_readout
+    return readout.gates[kind] * _aggregate(readout.aggregations[kind], vector, messages)
 
 
 def _state(model: Heterformer, hidden: Tensor, mask: Tensor) -> Tensor:

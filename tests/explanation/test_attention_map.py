@@ -23,6 +23,9 @@ OPTIONS: list[dict[str, Any]] = [
     {"virtual_tokens": "text_rich"},
     {"virtual_tokens": "textless"},
     {"virtual_tokens": "none"},
+    {"network_readout": "both"},
+    {"network_readout": "both", "readout": "mean", "normalize": True},
+    {"network_readout": "textless", "virtual_tokens": "none"},
     {"heterogeneous_projection": False},
     {"share_aggregation_layers": True, "share_aggregation_kinds": True},
     {"readout": "mean"},
@@ -81,6 +84,10 @@ def check(model: Heterformer, batch: Batch) -> AttentionMap:
         for kind in layer.alpha:
             assert layer.shares(kind).shape == (1 + len(found.neighbors[kind]),)
             assert float(layer.shares(kind).sum()) == pytest.approx(1, abs=1e-5)
+    assert list(found.readout) == KINDS[model.config.network_readout]
+    for kind, part in found.readout.items():
+        assert part.shares.shape == (1 + len(found.neighbors[kind]),)
+        assert float(part.shares.sum()) == pytest.approx(1, abs=1e-5)
     return found
 
 

@@ -32,6 +32,11 @@ ABLATIONS: list[dict[str, Any]] = [
     {"normalize": True, "temperature": 0.05},
     {"aggregation_heads": 2, "textless_dim": 7},
     {"aggregation_init": "identity"},
+    {"network_readout": "both"},
+    {"network_readout": "both", "readout": "mean", "neighbor_pooling": "mean", "normalize": True},
+    {"network_readout": "both", "virtual_tokens": "none"},
+    {"network_readout": "text_rich", "virtual_tokens": "textless"},
+    {"network_readout": "textless", "virtual_tokens": "text_rich", "heterogeneous_projection": False},
 ]
 
 
@@ -86,11 +91,12 @@ def test_equals_reference_in_every_family(backbones: dict[str, str], family: str
     assert_equals_reference(new_model(backbones[family]), random_batch(3))
 
 
+@pytest.mark.parametrize("network_readout", ["none", "both"])
 @pytest.mark.parametrize("layers", [1, 2, 4])
-def test_equals_reference_at_every_depth(tmp_path: Path, layers: int) -> None:
-    model = new_model(save_backbone(tmp_path, layers=layers))
+def test_equals_reference_at_every_depth(tmp_path: Path, layers: int, network_readout: str) -> None:
+    model = new_model(save_backbone(tmp_path, layers=layers), network_readout=network_readout)
     batch = random_batch(4)
-    assert model.text_states(batch.texts).shape == (9, layers - 1, 32)
+    assert model.text_states(batch.texts).shape == (9, layers - (network_readout == "none"), 32)
     assert_equals_reference(model, batch)
 
 
@@ -122,11 +128,13 @@ def test_random_batches_have_the_hard_cases() -> None:
     assert len({c for n in batch.neighbors.values() for c in n.center.tolist()}) < len(batch.centers), "alone"
 
 
-@pytest.mark.parametrize("mistake", ["no W_r", "own entry projected", "token is the centre"])
+@pytest.mark.parametrize(
+    "mistake", ["no W_r", "own entry projected", "token is the centre", "no gate", "layer before"]
+)
 def test_comparison_notices_a_broken_model(
     backbones: dict[str, str], monkeypatch: pytest.MonkeyPatch, mistake: str
 ) -> None:
-    model, batch = new_model(backbones["bert"]), random_batch(0)
+    model, batch = new_model(backbones["bert"], network_readout="both"), random_batch(0)
     expected = reference_vectors(model, batch)
     aggregation = model.aggregations["text_rich_1"]
     if mistake == "no W_r":
@@ -134,6 +142,10 @@ def test_comparison_notices_a_broken_model(
     elif mistake == "own entry projected":
         forward, projection = aggregation.forward, model.edge_projections.projections[0]
         monkeypatch.setattr(aggregation, "forward", lambda center, *rest: forward(projection(center), *rest))
+    elif mistake == "no gate":
+        model.network_readout.gates["textless"].data.fill_(1.0)
+    elif mistake == "layer before":
+        model.network_readout.layer -= 1
     else:
         monkeypatch.setattr(model, "aggregate", lambda kind, number, center, neighborhoods: center)
     assert not torch.allclose(model.encode_batch(batch), expected, atol=1e-5)

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from heterformer.batches.batch import Batch
-from heterformer.models.aggregation import Aggregation
+from heterformer.models.aggregation import Aggregation, Neighborhoods
 from heterformer.models.heterformer import Heterformer
 from heterformer.models.inference import evaluating
 from heterformer.models.plm.backbone import embed, pooled
@@ -57,12 +57,26 @@ class LayerAttention:
 
 
 @dataclass(frozen=True)
+class ReadoutAttention:
+    """What the network readout added for one kind of neighbour."""
+
+    alpha: Tensor  # (k, 1 + N): the centre itself, then its neighbours (Eq. 7)
+    added: Tensor  # (d,): g z, what was added to the vector
+
+    @property
+    def shares(self) -> Tensor:
+        """(1 + N,): how much of it is the centre, then each neighbour; mean over heads."""
+        return self.alpha.mean(0)
+
+
+@dataclass(frozen=True)
 class AttentionMap:
     """All layers of one centre, and its vector as they make it."""
 
     layers: tuple[LayerAttention, ...]
     neighbors: dict[str, tuple[Edge, ...]]  # per virtual token, in the order of ``alpha``
     vector: Tensor  # (d,)
+    readout: dict[str, ReadoutAttention]  # per kind of neighbour that the network readout adds
 
 
 def attention_map(model: Heterformer, batch: Batch) -> AttentionMap:
@@ -77,7 +91,8 @@ def _attention_map(model: Heterformer, batch: Batch) -> AttentionMap:
     """Algorithm 1, as in ``Heterformer.forward``."""
     states = model.text_states(batch.texts.first(batch.neighbor_texts))  # (U, L, d)
     packing = pack(batch.texts, batch.centers)
-    neighborhoods = {kind: model.propagate(kind, batch, states, packing.rank) for kind in model.kinds}
+    kinds, rank = model.neighbor_kinds, packing.rank
+    neighborhoods = {kind: model.propagate(kind, batch, states, rank) for kind in kinds}
     hidden = embed(model.backbone, packing)  # H^(0), (n, d)
     plm_layers, by_cls = model.backbone.encoder.layer, model.config.readout == "cls"
     layers = []
@@ -94,9 +109,22 @@ def _attention_map(model: Heterformer, batch: Batch) -> AttentionMap:
         probabilities, hidden = _attended(plm_layer, queries, torch.cat([virtual, hidden]))
         layers.append(LayerAttention(probabilities, alpha, virtual))
     vector = hidden[0] if by_cls else hidden.mean(0)
-    return AttentionMap(
-        tuple(layers), {k: _edges(model, k, batch) for k in model.kinds}, model.finished(vector)
-    )
+    readout = _readout(model, vector, neighborhoods)
+    vector = vector + sum(part.added for part in readout.values())
+    neighbors = {kind: _edges(model, kind, batch) for kind in kinds}
+    return AttentionMap(tuple(layers), neighbors, model.finished(vector), readout)
+
+
+def _readout(
+    model: Heterformer, vector: Tensor, neighborhoods: dict[str, Neighborhoods]
+) -> dict[str, ReadoutAttention]:
+    """``h + g_tr z_tr + g_tl z_tl``, part by part."""
+    parts = {}
+    for kind, aggregation in model.network_readout.aggregations.items():
+        messages = neighborhoods[kind].messages_at(model.network_readout.layer)  # (N, d)
+        alpha, token = _aggregated(aggregation, torch.cat([vector[None], messages]))
+        parts[kind] = ReadoutAttention(alpha, model.network_readout.gates[kind] * token)
+    return parts
 
 
 def _aggregated(aggregation: Any, entries: Tensor) -> tuple[Tensor, Tensor]:

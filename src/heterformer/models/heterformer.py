@@ -17,6 +17,7 @@ from heterformer.batches.batch import Batch, Texts
 from heterformer.models.aggregation import Aggregation, EdgeProjections, Neighborhoods
 from heterformer.models.configuration import HeterformerConfig
 from heterformer.models.contract import HeterogeneousEncoder
+from heterformer.models.network_readout import NetworkReadout
 from heterformer.models.plm.backbone import embed, layer_states, pooled, run_layer, without_pooler
 from heterformer.models.plm.loading import untrained_plm
 from heterformer.models.plm.packing import pack
@@ -47,29 +48,34 @@ class Heterformer(HeterogeneousEncoder):
         plm, schema = config.backbone_config, self.schema
         d, heads = plm.hidden_size, config.aggregation_heads or plm.num_attention_heads
         self.kinds = [kind for kind in KINDS if config.virtual_tokens in (kind, "both")]
-        self.edge_types = {kind: self.edge_types_from(getattr(schema, kind)) for kind in self.kinds}
+        self.readout_kinds = [kind for kind in KINDS if config.network_readout in (kind, "both")]
+        self.neighbor_kinds = [kind for kind in KINDS if kind in (*self.kinds, *self.readout_kinds)]
+        self.edge_types = {kind: self.edge_types_from(getattr(schema, kind)) for kind in self.neighbor_kinds}
         self.backbone = without_pooler(untrained_plm(plm))
         self.textless = TextlessNodes(schema, config.textless_dim, d, config.heterogeneous_projection)
-        edge_types = tuple(r for kind in self.kinds for r in self.edge_types[kind])
+        edge_types = tuple(r for kind in self.neighbor_kinds for r in self.edge_types[kind])
         self.edge_projections = EdgeProjections(edge_types, d, config.heterogeneous_projection)
         depths = range(1, plm.num_hidden_layers)
         names = dict.fromkeys(self.aggregation_name(kind, depth) for kind in self.kinds for depth in depths)
         self.aggregations = nn.ModuleDict({name: Aggregation(d, heads) for name in names})
+        self.network_readout = NetworkReadout(self.readout_kinds, d, heads, plm.num_hidden_layers)
         self.post_init()
 
     def text_states(self, texts: Texts) -> Tensor:
         """(U, L, d): the [CLS] state with which each text enters each layer but the first, all by itself.
 
-        (U, 0, d) if no virtual token is made of texts.
+        With a network readout (U, L + 1, d): the final vector comes last. (U, 0, d) if no text is read.
         """
-        if "text_rich" not in self.kinds:
+        if "text_rich" not in self.neighbor_kinds:
             return torch.empty(len(texts), 0, self.width, device=self.device, dtype=self.dtype)
-        return layer_states(self.backbone, texts, self.config.neighbor_pooling)
+        readout = self.config.readout if "text_rich" in self.readout_kinds else None
+        return layer_states(self.backbone, texts, self.config.neighbor_pooling, readout)
 
     def forward(self, batch: Batch, states: Tensor) -> Tensor:
         """(B, d): Algorithm 1, for all centres of the batch at once."""
         packing = pack(batch.texts, batch.centers)
-        neighborhoods = {kind: self.propagate(kind, batch, states, packing.rank) for kind in self.kinds}
+        kinds, rank = self.neighbor_kinds, packing.rank
+        neighborhoods = {kind: self.propagate(kind, batch, states, rank) for kind in kinds}
         hidden = embed(self.backbone, packing)  # H^(0), (T, d)
         layers = self.backbone.encoder.layer
         for depth, layer in enumerate(layers):
@@ -78,7 +84,7 @@ class Heterformer(HeterogeneousEncoder):
             first_only = depth == len(layers) - 1 and self.config.readout == "cls"
             hidden = run_layer(layer, hidden, packing, virtual, first_only)  # H^(l + 1), Eq. 4 and 5
         vectors = hidden if self.config.readout == "cls" else packing.mean(hidden)  # (B, d)
-        return self.finished(vectors[packing.rank])
+        return self.finished(self.network_readout(vectors, neighborhoods)[packing.rank])
 
     def virtual_tokens(
         self, depth: int, center: Tensor, neighborhoods: dict[str, Neighborhoods]
@@ -117,17 +123,17 @@ class Heterformer(HeterogeneousEncoder):
 
     @property
     def warms_up(self) -> bool:
-        return "textless" in self.kinds
+        return "textless" in self.neighbor_kinds
 
     @property
     def embedded_types(self) -> tuple[NodeType, ...]:
-        """Without a token of textless nodes nothing is learnt of them."""
-        return self.schema.text_rich + (self.schema.textless if "textless" in self.kinds else ())
+        """Nothing is learnt of textless nodes that no token and no readout looks at."""
+        return self.schema.text_rich + (self.schema.textless if "textless" in self.neighbor_kinds else ())
 
     @property
     def neighbor_types(self) -> tuple[NodeType, ...]:
-        """Those of the kinds that virtual neighbour tokens are made of."""
-        return tuple(t for kind in self.kinds for t in getattr(self.schema, kind))
+        """Those of the kinds that virtual neighbour tokens and the network readout are made of."""
+        return tuple(t for kind in self.neighbor_kinds for t in getattr(self.schema, kind))
 
 
 # So that ``AutoModel`` and ``AutoTokenizer`` know what a saved model's folder holds.

@@ -97,9 +97,14 @@ def pooled(hidden: Tensor, packing: Packing, pooling: str) -> Tensor:
     return packing.mean(hidden) if pooling == "mean" else hidden.index_select(0, packing.first)
 
 
-def layer_states(plm: Any, texts: Texts, pooling: str) -> Tensor:
-    """(U, L, d): the state with which each text, all by itself, enters each of the L layers but the first."""
+def layer_states(plm: Any, texts: Texts, pooling: str, readout: str | None = None) -> Tensor:
+    """(U, L, d): the state with which each text, all by itself, enters each of the L layers but the first.
+
+    With a ``readout`` (U, L + 1, d): the PLM's vector of the text comes last.
+    """
     layers = plm.encoder.layer
+    if readout is not None:
+        return _states_and_vector(plm, texts, pooling, readout)
     if len(layers) == 1:
         return plm.embeddings.word_embeddings.weight.new_empty(len(texts), 0, plm.config.hidden_size)  # type: ignore[no-any-return]
     packing = pack(texts)
@@ -113,6 +118,18 @@ def layer_states(plm: Any, texts: Texts, pooling: str) -> Tensor:
         states.append(run_layer(layers[-2], hidden, packing, first_only=True))  # (U, d)
     else:
         states.append(packing.mean(run_layer(layers[-2], hidden, packing)))
+    return torch.stack(states, 1)[packing.rank]
+
+
+def _states_and_vector(plm: Any, texts: Texts, pooling: str, readout: str) -> Tensor:
+    packing, layers = pack(texts), plm.encoder.layer
+    hidden = embed(plm, packing)  # H^(0), (T, d)
+    states = []
+    for layer in layers[:-1]:
+        hidden = run_layer(layer, hidden, packing)  # (T, d)
+        states.append(pooled(hidden, packing, pooling))
+    hidden = run_layer(layers[-1], hidden, packing, first_only=readout == "cls")
+    states.append(hidden if readout == "cls" else packing.mean(hidden))
     return torch.stack(states, 1)[packing.rank]
 
 
