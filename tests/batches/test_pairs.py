@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,11 +30,11 @@ def read() -> Iterator[Decoder]:
 
 
 def batches(
-    read: Decoder, count: int = 30, batch_size: int = 7, seed: int = 0, fresh: bool = False, **sizes: int
+    read: Decoder, count: int = 30, batch_size: int = 7, seed: int = 0, fresh: bool = False, **more: Any
 ) -> TrainingBatches:
     queries = np.arange(count)
     pairs = np.stack([queries, (queries + 1) % 30], axis=1)
-    return TrainingBatches(read.batcher(), pairs, batch_size, seed, fresh=fresh, **sizes)
+    return TrainingBatches(read.batcher(), pairs, batch_size, seed, fresh=fresh, **more)
 
 
 def epoch_of(made: TrainingBatches, epoch: int, start: int = 0) -> list[PairBatch]:
@@ -155,3 +156,36 @@ def test_training_and_evaluation_share_no_stream(read: Decoder) -> None:
     batch = made.batcher.pairs(made.pairs, evaluation_key(0))
     evaluated = {c.node: set(c.neighbors) for c in read.centers(batch)[:30]}
     assert sum(trained[n] != evaluated[n] for n in trained) > 20
+
+
+@pytest.mark.parametrize("of", ["both", "queries"])
+def test_dropped_neighbours_are_those_of_whole_centres_and_no_others(read: Decoder, of: str) -> None:
+    plain = batches(read)
+    dropping = batches(read, neighbor_dropout=0.4, neighbor_dropout_of=of)
+    dropped = {"queries": 0, "keys": 0}
+    for epoch, step in itertools.product(range(8), range(plain.steps_per_epoch)):
+        batch = dropping.batch(epoch, step)
+        before, after = read.centers(plain.batch(epoch, step)), read.centers(batch)
+        assert [c.node for c in after] == [c.node for c in before]
+        assert all(c.neighbors for c in before)
+        for role in dropped:
+            pairs = list(zip(before[getattr(batch, role)], after[getattr(batch, role)], strict=True))
+            assert all(now.neighbors in ([], then.neighbors) for then, now in pairs)
+            dropped[role] += sum(not now.neighbors for _, now in pairs)
+    assert dropped["queries"] / 240 == pytest.approx(0.4, abs=0.1)
+    assert dropped["keys"] / 240 == pytest.approx(0.4 if of == "both" else 0.0, abs=0.1)
+
+
+def test_dropping_needs_no_text_of_a_dropped_neighbour(read: Decoder) -> None:
+    batch = batches(read, neighbor_dropout=0.9).batch(0, 0)
+    neighbors = {node for center in read.centers(batch) for _, node in center.neighbors}
+    assert set(read.texts(batch)[: batch.neighbor_texts]) == neighbors
+
+
+def test_processes_drop_the_same_neighbours_as_one_process(read: Decoder) -> None:
+    alone = batches(read, neighbor_dropout=0.5).batch(1, 2)
+    centers = read.centers(alone)
+    for role in ("queries", "keys"):
+        shares = [batches(read, neighbor_dropout=0.5, share=(rank, 2)).batch(1, 2) for rank in range(2)]
+        together = [c for share in shares for c in read.centers(share)[getattr(share, role)]]
+        assert together == centers[getattr(alone, role)]

@@ -32,6 +32,12 @@ class SampledEdges(NamedTuple):
         center = np.repeat(np.arange(len(positions)), stop - start)
         return self._replace(center=center, neighbor=self.neighbor[chosen], edge_type=self.edge_type[chosen])
 
+    def without(self, bare: NDArray[np.bool_]) -> SampledEdges:
+        """The edges of the centres that are not marked in ``bare``."""
+        kept = ~bare[self.center]
+        center, neighbor, edge_type = self.center[kept], self.neighbor[kept], self.edge_type[kept]
+        return self._replace(center=center, neighbor=neighbor, edge_type=edge_type)
+
 
 def assemble(
     schema: Schema,

@@ -70,11 +70,13 @@ class Batcher:
         *,
         false_negatives: bool = False,
         shares: Sequence[slice] | None = None,
+        bare: Sequence[NDArray[np.bool_]] | None = None,
         mask_entries: int = MASK_ENTRIES,
     ) -> list[PairBatch]:
         """A batch for each step, as ``pairs`` makes it; sampled together, since calls cost more than work.
 
-        With ``shares`` it has only those pairs of its step as centres, but the mask of all keys.
+        With ``shares`` it has only those pairs of its step as centres, but the mask of all keys. ``bare`` has
+        (pairs, 2) for each step: which queries and keys have no neighbours.
         """
         relation = self.schema.predicted
         shares = shares or [slice(0, len(pairs)) for pairs in steps]
@@ -92,6 +94,9 @@ class Batcher:
                 _Centers(relation.source, queries, relation.target, targets),
                 _Centers(relation.target, targets, relation.source, queries),
             ]
+        without = None
+        if bare is not None:
+            without = [chosen[share].T.flatten() for chosen, share in zip(bare, shares, strict=True)]
         return [
             PairBatch(
                 **{field.name: getattr(batch, field.name) for field in fields(batch)},
@@ -100,16 +105,22 @@ class Batcher:
                 pair_offset=share.start,
                 false_negatives=None if mask is None else torch.from_numpy(mask),
             )
-            for batch, share, mask in zip(self._assembled(groups, keys), shares, masks, strict=True)
+            for batch, share, mask in zip(self._assembled(groups, keys, without), shares, masks, strict=True)
         ]
 
-    def _assembled(self, groups: Sequence[_Centers], keys: Sequence[np.uint64]) -> list[Batch]:
+    def _assembled(
+        self,
+        groups: Sequence[_Centers],
+        keys: Sequence[np.uint64],
+        bare: Sequence[NDArray[np.bool_]] | None = None,
+    ) -> list[Batch]:
+        """A batch for each key; the centres marked in ``bare`` have no neighbours."""
         sampled: list[list[SampledEdges]] = [[] for _ in keys]
         offsets = [0] * len(keys)  # of the group's centres among those of each batch
         for group in groups:
             for neighbor_type in self._neighbor_types(group.node_type):
                 for number, edges in enumerate(self._sampled(group, neighbor_type, keys, offsets)):
-                    sampled[number].append(edges)
+                    sampled[number].append(edges if bare is None else edges.without(bare[number]))
             offsets = [start + len(rows) for start, rows in zip(offsets, group.rows, strict=True)]
         batches = []
         for number, edges_of_batch in enumerate(sampled):

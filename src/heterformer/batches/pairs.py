@@ -8,17 +8,19 @@ from numpy.typing import NDArray
 from heterformer.batches.batch import PairBatch
 from heterformer.batches.batcher import Batcher
 from heterformer.batches.positives import fresh_positives
-from heterformer.batches.randomness import stream_key
+from heterformer.batches.randomness import stream_key, uniform
 from heterformer.batches.sampling import SeededSampler
 from heterformer.network.split.pairs import Pairs
 
-TRAINING, EVALUATION, POSITIVES = 1, 2, 4  # purposes, 3 being dropout: their streams have nothing in common
+# Purposes whose streams have nothing in common; 3 is dropout, 5 the stable sample.
+TRAINING, EVALUATION, POSITIVES, NEIGHBOR_DROPOUT = 1, 2, 4, 6
 
 
 class TrainingBatches:
     """Pairs in an order that is new each epoch, with neighbours that are new each step.
 
-    With ``fresh`` each query's key is drawn anew each epoch. A batch is a function of (seed, epoch,
+    With ``fresh`` each query's key is drawn anew each epoch. ``neighbor_dropout`` is the share of centres,
+    or of the queries alone, that are read without their neighbours. A batch is a function of (seed, epoch,
     step): a run that resumes sees what it would have seen. Of several processes, ``share`` = (rank,
     processes) has its part of each batch.
     """
@@ -32,6 +34,8 @@ class TrainingBatches:
         false_negatives: bool = True,
         fresh: bool = False,
         share: tuple[int, int] = (0, 1),
+        neighbor_dropout: float = 0.0,
+        neighbor_dropout_of: str = "both",
         steps_at_once: int = 32,
         centers_at_once: int = 2048,
     ) -> None:
@@ -39,6 +43,7 @@ class TrainingBatches:
         self.batcher, self.pairs = batcher, pairs
         self.batch_size, self.seed = batch_size, seed
         self.false_negatives, self.fresh, self.share = false_negatives, fresh, share
+        self.neighbor_dropout, self.neighbor_dropout_of = neighbor_dropout, neighbor_dropout_of
         self.skipped = 0  # steps by which a run is further than it has taken, since its batches were larger
         self._steps_at_once = max(1, min(steps_at_once, centers_at_once // (2 * batch_size)))
         self._made: tuple[tuple[int, int], list[PairBatch]] = ((-1, -1), [])
@@ -71,7 +76,19 @@ class TrainingBatches:
         parts = [pairs[i : i + self.batch_size] for i in range(0, len(pairs), self.batch_size)]
         keys = [stream_key(TRAINING, self.seed, epoch, s) for s in steps]
         shares = [self._share(len(part)) for part in parts]
-        return self.batcher.several(parts, keys, false_negatives=self.false_negatives, shares=shares)
+        bare = None
+        if self.neighbor_dropout:
+            bare = [self._bare(epoch, step, len(part)) for step, part in zip(steps, parts, strict=True)]
+        masked = self.false_negatives
+        return self.batcher.several(parts, keys, false_negatives=masked, shares=shares, bare=bare)
+
+    def _bare(self, epoch: int, step: int, pairs: int) -> NDArray[np.bool_]:
+        """(pairs, 2): which queries and keys of a step have no neighbours; the same in every process."""
+        key = stream_key(NEIGHBOR_DROPOUT, self.seed, epoch, step)
+        bare: NDArray[np.bool_] = uniform(key, np.arange(pairs), 2) < self.neighbor_dropout
+        if self.neighbor_dropout_of == "queries":
+            bare[:, 1] = False
+        return bare
 
     def _share(self, pairs: int) -> slice:
         """As many pairs for each as in a full step, so that a short one is cut at the same places."""

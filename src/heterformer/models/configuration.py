@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, get_args, get_origin
+from typing import Any, ClassVar, Literal, Self, get_args, get_origin
 
 from transformers import PretrainedConfig
 
@@ -34,6 +34,12 @@ class NodeEncoderConfig(PretrainedConfig):  # type: ignore[misc]
             cls.__annotations__[name] = Any
             setattr(cls, name, value)
         super().__init_subclass__(**more)
+
+    @classmethod
+    def from_dict(cls, config_dict: dict[str, Any], **kwargs: Any) -> Self:
+        """The configuration of a saved model; one that is older than an option is what it was then."""
+        configuration: Self = super().from_dict({**cls.options_class.earlier, **config_dict}, **kwargs)
+        return configuration
 
     def __post_init__(self, **kwargs: Any) -> None:
         super().__post_init__(**kwargs)

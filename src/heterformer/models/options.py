@@ -42,6 +42,8 @@ class ModelOptions:
     new_learning_rate: ClassVar[float] = 1e-4
     """The learning rate that suits dense parameters which the backbone lacks, found on the validation part
     of a citation network."""
+    earlier: ClassVar[Mapping[str, Any]] = MappingProxyType({})
+    """Values of options that a saved model lacks because it is older than they are."""
 
     backbone: str = "minilm"
     """A BERT-family encoder: 'minilm' (installed with Heterformer, works offline), a folder, or a Hugging
@@ -139,8 +141,12 @@ class HeterformerOptions(NestedOptions, TextlessOptions):
     path = "heterformer.models.heterformer:Heterformer"
     group = "Heterformer"
 
+    earlier = MappingProxyType({"network_readout": "none"})
+
     virtual_tokens: Literal["both", "text_rich", "textless", "none"] = "both"
-    """Virtual neighbour tokens: both kinds, one kind, or none (text only)."""
+    """Virtual neighbour tokens: both kinds, one kind, or none."""
+    network_readout: Literal["both", "text_rich", "textless", "none"] = "none"
+    """Neighbours added to a node's vector after the last layer: both kinds, one kind, or none (the paper)."""
     heterogeneous_projection: bool = True
     """Separate projections per edge type (W_r) and per textless type (W_phi)."""
     aggregation_heads: int | None = None

@@ -44,6 +44,7 @@ from heterformer.training.model_card import write_model_card
 from heterformer.training.optimizers import Optimizers
 from heterformer.training.options import TrainingOptions
 from heterformer.training.run import CARD, Position, Run
+from heterformer.training.schedule import rate_factor
 from heterformer.training.tensorboard import TensorBoard
 from heterformer.training.validation import in_batch_metrics
 from heterformer.training.warm_up import warm_up
@@ -148,6 +149,8 @@ class Trainer:
             false_negatives=options.false_negatives == "mask",
             fresh=options.positives == "fresh",
             share=(self.processes.rank, self.processes.world_size),
+            neighbor_dropout=options.neighbor_dropout,
+            neighbor_dropout_of=options.neighbor_dropout_of,
         )
         self.validation = Batcher(VisibleNetwork.for_evaluation(network, self.split), tokens)
         with self.processes.main_process_first():
@@ -325,9 +328,13 @@ class Trainer:
         self.processes.all_reduce_gradients(self.optimizers.dense_parameters, self.optimizers.row_parameters)
         if self.options.max_grad_norm is not None:
             torch.nn.utils.clip_grad_norm_(self.optimizers.dense_parameters, self.options.max_grad_norm)
-        self.optimizers.step()
+        self.optimizers.step(self._rate_factor())
         self.optimizers.zero_grad()
         return float(loss.detach())
+
+    def _rate_factor(self) -> float:
+        schedule, warm_up = self.options.schedule, self.options.schedule_warm_up
+        return rate_factor(schedule, self.position.step, self._total_steps(), warm_up)
 
     def take_step(self, number: int) -> int:
         """Take the step of this number, whatever came before, to measure it; gives its pairs."""

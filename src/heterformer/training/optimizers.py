@@ -45,6 +45,7 @@ class Optimizers:
         self.rows: Optimizer | None = None
         if rows := [group for group in rows if group["params"]]:
             self.rows = SparseAdam(rows, eps=options.adam_epsilon)
+        self._rates = [[group["lr"] for group in optimizer.param_groups] for optimizer in self.each()]
         self.dense_parameters, self.row_parameters = (_parameters(o) for o in (self.dense, self.rows))
 
     def each(self) -> Iterator[Optimizer]:
@@ -52,8 +53,11 @@ class Optimizers:
         if self.rows is not None:
             yield self.rows
 
-    def step(self) -> None:
-        for optimizer in self.each():
+    def step(self, rate_factor: float = 1.0) -> None:
+        """Take a step with all learning rates multiplied by ``rate_factor``."""
+        for optimizer, rates in zip(self.each(), self._rates, strict=True):
+            for group, rate in zip(optimizer.param_groups, rates, strict=True):
+                group["lr"] = rate * rate_factor
             optimizer.step()
 
     def zero_grad(self) -> None:

@@ -30,11 +30,15 @@ RESUMABLE = (
     "micro_batch",
 )
 
+# Values of options that a run's configuration lacks because it is older than they are.
+EARLIER: dict[str, Any] = {"neighbor_dropout": 0.0, "schedule": "constant"}
+
 # The paper's hyper-parameter table and its plain loss; what the paper leaves open is as its words suggest.
 PRESETS: dict[str, dict[str, Any]] = {
     "paper": {
         "backbone": "bert-base-uncased",
         "aggregation_init": "random",
+        "network_readout": "none",
         "neighbor_pooling": "cls",
         "readout": "cls",
         "normalize": "no",
@@ -46,7 +50,9 @@ PRESETS: dict[str, dict[str, Any]] = {
         "weight_decay": 1e-3,
         "adam_epsilon": 1e-8,
         "patience": 3,
+        "schedule": "constant",
         "positives": "fixed",
+        "neighbor_dropout": 0.0,
         "neighbor_states": "live",
         "false_negatives": "keep",
         "sparse_tokens": False,
@@ -104,6 +110,10 @@ class TrainingOptions:
     """Learning rate of dense parameters that the backbone does not have; 'auto' is what suits the model."""
     textless_learning_rate: float = 1e-3
     """Learning rate of the textless nodes' embeddings."""
+    schedule: Literal["constant", "linear", "cosine"] = "constant"
+    """How all learning rates go down to 0 over the budget of steps, after a linear rise."""
+    schedule_warm_up: float = 0.05
+    """Share of the budget over which the learning rates rise, unless the schedule is constant."""
     weight_decay: float = 1e-3
     """Decoupled weight decay of dense parameters."""
     adam_epsilon: float = 1e-8
@@ -112,6 +122,10 @@ class TrainingOptions:
     """Clip the gradient of the dense parameters to this norm."""
     positives: Literal["fixed", "fresh"] = "fixed"
     """A query's key: always the same (the paper), or drawn anew from its visible targets each epoch."""
+    neighbor_dropout: float = 0.0
+    """Share of the nodes that a step reads without their neighbours, as a search reads a bare query."""
+    neighbor_dropout_of: Literal["both", "queries"] = "both"
+    """Whose neighbours are dropped: those of queries and keys, or of queries alone."""
     false_negatives: Literal["mask", "keep"] = "mask"
     """Mask a query's other known neighbours among its negatives, or keep them (the paper)."""
     neighbor_states: Literal["live", "cached"] = "live"
@@ -139,6 +153,10 @@ class TrainingOptions:
         for name in ("seed", "weight_decay"):
             if getattr(self, name) < 0:
                 raise OptionError(self, name, f"is {getattr(self, name)}, expected 0 or more.")
+        for name in ("neighbor_dropout", "schedule_warm_up"):
+            if not 0 <= getattr(self, name) < 1:
+                problem = f"is {getattr(self, name)}, expected a share from 0 to less than 1."
+                raise OptionError(self, name, problem)
         if self.micro_batch is not None and self.micro_batch > self.batch_size:
             problem = f"is {self.micro_batch}, expected at most {{batch_size}}, which is {self.batch_size}."
             raise OptionError(self, "micro_batch", problem)
@@ -170,12 +188,11 @@ class TrainingOptions:
 
         Runs of version 0.1 saved the options of all models: those of other models are left out.
         """
-        values, saved = dict(values), dict(values.get("model", {}))
+        values, saved = EARLIER | dict(values), dict(values.get("model", {}))
         kind = MODEL_OPTIONS[saved.pop("model", HeterformerOptions.name)] if model is None else model
         others = set(EveryModelOptions.option_names()) - set(kind.option_names())
-        values["model"] = kind(
-            **{name: value for name, value in saved.items() if name not in {*others, "model"}}
-        )
+        saved = {name: value for name, value in saved.items() if name not in {*others, "model"}}
+        values["model"] = kind(**{**kind.earlier, **saved})
         values["split"] = SplitOptions(**values.get("split", {}))
         values["warm_up"] = WarmUpOptions(**values.get("warm_up", {}))
         return cls(**values)
