@@ -182,6 +182,9 @@ def test_what_gets_no_gradient_is_left_alone(backbone: str) -> None:
 def test_a_network_without_textless_nodes_needs_no_row_optimiser(backbone: str) -> None:
     torch.manual_seed(1)
     relations = tuple(r for r in schema().relations if r.target == "paper")
-    model = Heterformer.from_backbone(backbone, replace(schema(), textless=(), relations=relations))
+    counts = {t: schema().counts[t] for t in schema().text_rich}
+    neighbors = {t: n for t, n in schema().neighbors.items() if t in counts}
+    only_texts = replace(schema(), textless=(), relations=relations, counts=counts, neighbors=neighbors)
+    model = Heterformer.from_backbone(backbone, only_texts)
     assert len(list(Optimizers(model, TrainingOptions(sparse_tokens=False)).each())) == 1
     assert len(list(Optimizers(model, TrainingOptions(sparse_tokens=True)).each())) == 2

@@ -110,6 +110,7 @@ def test_without_words_the_defaults(parse: Parse) -> None:
 PAPER = {  # of the paper: Table 9, Section 4.1 and 4.2; what it leaves open as its words suggest
     "backbone": "bert-base-uncased",  # 12-layer BERT-base-uncased
     "aggregation_init": "random",
+    "network_readout": "none",
     "neighbor_pooling": "cls",
     "readout": "cls",
     "normalize": "no",
@@ -121,7 +122,9 @@ PAPER = {  # of the paper: Table 9, Section 4.1 and 4.2; what it leaves open as 
     "weight_decay": 1e-3,
     "adam_epsilon": 1e-8,
     "patience": 3,
+    "schedule": "constant",
     "positives": "fixed",
+    "neighbor_dropout": 0.0,
     "neighbor_states": "live",
     "false_negatives": "keep",
     "sparse_tokens": False,
@@ -437,6 +440,9 @@ def test_what_may_not_change_decides_the_result() -> None:
         "precision": "bf16",
         "device": "cpu",
         "new_learning_rate": 0.5,
+        "schedule": "linear",
+        "neighbor_dropout": 0.5,
+        "neighbor_dropout_of": "queries",
     }
     before = TrainingOptions(neighbor_states="cached")
     for option in fields(TrainingOptions):
