@@ -19,8 +19,7 @@ from heterformer.evaluation.classification import (
 )
 from heterformer.evaluation.classifiers import MLP, Examples, Predictor, fit_majority
 from heterformer.evaluation.stratified import TEST, stratified_parts
-from heterformer.network.labels import Labels
-from heterformer.network.left_out import LeftOut
+from heterformer.network.labels import Labels, LeftOut
 from tests.evaluation.planted import clusters, labelled, labelled_several
 
 QUICK = ClassificationOptions(hidden=16, repeats=2, batch_size=32, max_epochs=30)

@@ -60,8 +60,8 @@ def test_tables_then_the_figure(explained: Explained, run: Path) -> None:
     assert shown.endswith(f"\n{figure}\n")
     order = [
         "Attention of [CLS] in paper",
-        "What the token of text-rich neighbours is made of",
-        "What the token of textless neighbours is made of",
+        "Shares in the virtual token of text-rich neighbours",
+        "Shares in the virtual token of textless neighbours",
         str(figure),
     ]
     places = [" ".join(shown.split()).index(title) for title in order]

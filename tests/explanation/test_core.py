@@ -72,8 +72,8 @@ def text(node: Node = PAPER, run: Path | None = None, **options: Any) -> TextExp
     return found
 
 
-def textless(node: Node, run: Path | None = None) -> TextlessExplanation:
-    found = Explainer(run or tiny_run()).explain(node)
+def textless(node: Node, run: Path | None = None, considered: int = 200) -> TextlessExplanation:
+    found = Explainer(run or tiny_run(), considered).explain(node)
     assert isinstance(found, TextlessExplanation)
     return found
 
@@ -202,10 +202,8 @@ def test_of_a_textless_node_the_closest_neighbours_are_told(node: Node) -> None:
     assert found.closest[0].name == tiny_network().names("paper", [rows[0]])[0]
 
 
-def test_of_a_hub_some_neighbours_are_considered(monkeypatch: pytest.MonkeyPatch) -> None:
-    everything = textless(VENUE)
-    monkeypatch.setattr(module, "CONSIDERED", 2)
-    some = textless(VENUE)
+def test_of_a_hub_some_neighbours_are_considered() -> None:
+    everything, some = textless(VENUE), textless(VENUE, considered=2)
     assert some.edges == everything.edges > 2
     assert len(some.closest) == 2
     assert {n.id for n in some.closest} < {n.id for n in everything.closest}

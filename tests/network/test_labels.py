@@ -12,8 +12,14 @@ import tyro
 from heterformer.errors import InputError
 from heterformer.network import labels as labels_module
 from heterformer.network.label_options import LabelOptions
-from heterformer.network.labels import Labels, labels_of, neighbor_labels, own_labels
-from heterformer.network.left_out import LeftOut
+from heterformer.network.labels import (
+    Labels,
+    LeftOut,
+    labelled_types,
+    labels_of_type,
+    neighbor_labels,
+    own_labels,
+)
 from heterformer.network.store import Network
 
 ANY = LabelOptions(min_members=1)
@@ -292,7 +298,7 @@ def test_several_types_vote_together() -> None:
     )
     found = neighbor_labels(network, "author", ("paper", "book"), ANY)
     assert by_id(network, "author", found) == {"x": {"a"}, "y": {"c"}, "z": {"a"}}
-    assert by_id(network, "author", labels_of(network, ANY)["author"]) == by_id(network, "author", found)
+    assert by_id(network, "author", labels_of_type(network, "author", ANY)) == by_id(network, "author", found)
     assert by_id(network, "author", neighbor_labels(network, "author", "book", ANY))["x"] == {"a"}
 
 
@@ -327,12 +333,12 @@ def test_aggregation_is_what_its_definition_says(seed: int, share: float | None)
 
 def test_types_with_labels_and_textless_types_next_to_them() -> None:
     network = library(["a", "b"], [(0, "x"), (1, "y")])
-    assert list(labels_of(network, ANY)) == ["paper", "author"]
+    assert list(labelled_types(network)) == ["paper", "author"]
 
 
 def test_a_textless_type_with_labels_of_its_own_keeps_them() -> None:
     network = library(["a", "b"], [(0, "x"), (1, "y")], author_fields={"x": "poet", "y": "poet"})
-    found = labels_of(network, ANY)
+    found = {t: labels_of_type(network, t, ANY) for t in labelled_types(network)}
     assert by_id(network, "author", found["author"]) == {"x": {"poet"}, "y": {"poet"}}
     assert by_id(network, "paper", found["paper"]) == {"p0000": {"a"}, "p0001": {"b"}}
 
@@ -363,7 +369,7 @@ def test_types_out_of_reach_have_no_labels() -> None:
             "in": pl.DataFrame({"a": ["u"], "b": ["c"]}),
         },
     )
-    found = labels_of(network, ANY)
+    found = {t: labels_of_type(network, t, ANY) for t in labelled_types(network)}
     assert {t: by_id(network, t, labels) for t, labels in found.items()} == {
         "tag": {"t": {"k"}},
         "user": {"u": {"k"}},  # the text-rich paper has none of its own, the club is next to nobody labelled
@@ -376,7 +382,7 @@ def test_a_network_without_labels() -> None:
     relations = {"cites": {"from": "paper", "to": "paper", "columns": ["a", "b"]}}
     spec = {"nodes": {"paper": {"text": ["text"]}}, "relations": relations}
     with pytest.raises(InputError, match=r"no node type has a 'label' column in its specification\.$"):
-        labels_of(Network.from_frames(spec, {"paper": text}, {"cites": cites}), ANY)
+        labelled_types(Network.from_frames(spec, {"paper": text}, {"cites": cites}))
 
 
 # --- Parts of labels -------------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ import pytest
 
 from heterformer.embedding.options import EmbedOptions
 from heterformer.errors import InputError
-from heterformer.plan import throughput
 from heterformer.plan.throughput import measured_throughput
 from heterformer.training.loop import Trainer
 from tests.learning import tiny_network, tiny_options, tiny_reader
@@ -29,7 +28,6 @@ def test_takes_real_steps_and_leaves_nothing(
 ) -> None:
     network, options = tiny_network(), tiny_options(tiny_reader(), **changes)  # made elsewhere, for all tests
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(throughput, "NODES", 20)
     taken = []
     take_step = Trainer.take_step
 
@@ -38,7 +36,7 @@ def test_takes_real_steps_and_leaves_nothing(
         return pairs
 
     monkeypatch.setattr(Trainer, "take_step", counted)
-    found = measured_throughput(network, options, EmbedOptions())
+    found = measured_throughput(network, options, EmbedOptions(), embedded_nodes=20)
     assert taken[:2] == [sizes, sizes]
     assert found.pairs > 0
     assert found.nodes > 0

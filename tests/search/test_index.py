@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from heterformer.search import index as index_module
 from heterformer.search.index import Best, ExactIndex
 from tests.networks import few
 
@@ -35,9 +34,7 @@ def test_exact_search_is_a_sort(n: int, k: int, block: int, dtype: Any, values: 
     matrix = rng.integers(-values, values + 1, (n, 5)).astype(dtype)
     queries = rng.integers(-3, 4, (4, 5)).astype(np.float32)
     without = rng.choice(n, rng.integers(n + 1), replace=False)
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(index_module, "BLOCK", block)
-        found = ExactIndex(matrix).search(queries, k, without)
+    found = ExactIndex(matrix, block).search(queries, k, without)
     for query, one in zip(queries, found, strict=True):
         assert one.rows.tolist() == sorted_rows(matrix, query, set(without.tolist()))[:k]
         assert one.scores.tolist() == [float(matrix[row].astype(np.float64) @ query) for row in one.rows]
@@ -57,17 +54,15 @@ def test_equal_vectors_tie_whatever_the_products_round_to(block: int) -> None:
     assert len(set(best.found.scores.tolist())) == 1
 
 
-def test_random_vectors_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(index_module, "BLOCK", 128)
+def test_random_vectors_in_blocks() -> None:
     rng = np.random.default_rng(1)
     matrix = rng.standard_normal((3000, 32)).astype(np.float32)
     queries = rng.standard_normal((5, 32)).astype(np.float32)
-    for query, found in zip(queries, ExactIndex(matrix).search(queries, 10), strict=True):
+    for query, found in zip(queries, ExactIndex(matrix, block=128).search(queries, 10), strict=True):
         assert found.rows.tolist() == sorted_rows(matrix, query, set())[:10]
 
 
-def test_a_mapped_matrix_is_read_some_rows_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(index_module, "BLOCK", 100)
+def test_a_mapped_matrix_is_read_some_rows_at_a_time(tmp_path: Path) -> None:
     rng = np.random.default_rng(2)
     np.save(tmp_path / "m.npy", rng.standard_normal((1000, 8)).astype(np.float16))
     mapped = np.load(tmp_path / "m.npy", mmap_mode="r")
@@ -80,7 +75,7 @@ def test_a_mapped_matrix_is_read_some_rows_at_a_time(tmp_path: Path, monkeypatch
             Watched.largest = max(Watched.largest, part.size)
             return part
 
-    (found,) = ExactIndex(mapped.view(Watched)).search(np.ones((1, 8), dtype=np.float32), 5)
+    (found,) = ExactIndex(mapped.view(Watched), block=100).search(np.ones((1, 8), dtype=np.float32), 5)
     assert found.rows.tolist() == sorted_rows(np.asarray(mapped), np.ones(8), set())[:5]
     assert 0 < Watched.largest <= 110 * 8
 

@@ -1,4 +1,4 @@
-"""Rankings, and what speaks for their results."""
+"""Rankings, and the supporting neighbours of their results."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 
 from heterformer.network.lookup import Node
 from heterformer.network.schema import NodeType, Schema
-from heterformer.search import searcher as search_module
 from heterformer.search.searcher import Query, Ranking, Searcher, SupportingNeighbor, node_type_named
 from tests.learning import tiny_network
 from tests.search.searching import tiny_run
@@ -145,10 +144,9 @@ def test_the_node_that_asks_does_not_speak_for_its_neighbours() -> None:
     assert all(isinstance(n, SupportingNeighbor) and n.id != own for n in speakers)
 
 
-def test_of_a_hub_only_some_neighbours_are_considered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search_module, "CONSIDERED", 1)
+def test_of_a_hub_only_some_neighbours_are_considered() -> None:
     query = searcher().text("kernel methods for graphs")
-    for hit in searcher().rank(query, "venue", 10).hits:
+    for hit in searcher().rank(query, "venue", 10, considered=1).hits:
         (row,) = tiny_network().rows("venue", [hit.id])
         first = min(tiny_network().rows("paper", sorted(around(Node("venue", int(row)), "paper"))))
         assert {n.id for n in hit.neighbors} <= set(tiny_network().ids("paper", [first]))

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 RESAMPLES = 10_000
-AT_ONCE = 4_000_000  # queries drawn at a time: 32 MB
+DRAWN_AT_ONCE = 4_000_000  # queries: 32 MB
 
 
 @dataclass(frozen=True)
@@ -23,24 +23,30 @@ class Difference:
     """Two-sided: how often, if the two were equal, queries drawn anew would differ as much."""
 
 
-def paired_bootstrap(ours: Floats, theirs: Floats, resamples: int = RESAMPLES, seed: int = 0) -> Difference:
-    """``ours - theirs`` (one figure per query each, same queries), its 95 % interval and its p-value.
+def paired_bootstrap(
+    ours: Floats,
+    theirs: Floats,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+    drawn_at_once: int = DRAWN_AT_ONCE,
+) -> Difference:
+    """``ours - theirs`` (one value per query each, same queries), its 95 % interval and its p-value.
 
-    Queries are drawn with replacement; both models are asked the same ones. Swapping the models changes
-    signs alone. The p-value is at least 2 / (resamples + 1): so many resamples cannot say more.
+    Queries are drawn with replacement, the same for both models. Swapping the models changes signs alone.
+    The p-value is at least 2 / (resamples + 1): so many resamples cannot say more.
     """
     if ours.shape != theirs.shape or ours.ndim != 1 or not len(ours):
-        raise ValueError(f"expected two figures for every query, found {ours.shape} and {theirs.shape}")
+        raise ValueError(f"expected two values for every query, found {ours.shape} and {theirs.shape}")
     difference = ours - theirs  # (Q,)
-    means = _resampled_means(difference, resamples, np.random.default_rng(seed))
+    means = _resampled_means(difference, resamples, np.random.default_rng(seed), drawn_at_once)
     low, high = np.quantile(means, [0.025, 0.975])
     opposite = min((means <= 0).sum(), (means >= 0).sum())
     p = min(1.0, 2 * (int(opposite) + 1) / (resamples + 1))
     return Difference(float(difference.mean()), float(low), float(high), p)
 
 
-def _resampled_means(values: Floats, resamples: int, rng: np.random.Generator) -> Floats:
-    step = max(1, AT_ONCE // len(values))
+def _resampled_means(values: Floats, resamples: int, rng: np.random.Generator, drawn_at_once: int) -> Floats:
+    step = max(1, drawn_at_once // len(values))
     sizes = [min(step, resamples - start) for start in range(0, resamples, step)]
     drawn = (rng.integers(0, len(values), (size, len(values))) for size in sizes)
     return np.concatenate([values[rows].mean(1) for rows in drawn])  # (resamples,)

@@ -12,8 +12,7 @@ from heterformer.errors import InputError
 from heterformer.evaluation.options import ClassificationOptions
 from heterformer.evaluation.stratified import LEAST_MEMBERS, PARTS, stratified_parts
 from heterformer.metrics import Repeated, classification_metrics
-from heterformer.network.labels import Labels, Vectors
-from heterformer.network.left_out import NAMED, LeftOut
+from heterformer.network.labels import NAMED, Labels, LeftOut, Vectors
 from heterformer.progress import progress_bar
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from heterformer.evaluation.core import Classified, Clustered, Evaluation
 from heterformer.evaluation.link_prediction import LinkPrediction
 from heterformer.evaluation.options import TASKS, EvaluateOptions, Task
 from heterformer.metrics import CLASSIFICATION_METRICS, Repeated
-from heterformer.network.left_out import LeftOut
+from heterformer.network.labels import LeftOut
 from heterformer.progress import say
 from heterformer.untrusted import is_inside
 

@@ -1,4 +1,4 @@
-"""Attention laid open for one centre: where its tokens look, and whom its virtual tokens are made of.
+"""The attention of one centre: of its tokens, layer by layer, and of its virtual tokens over neighbours.
 
 The model's forward is fast because it never holds these probabilities as such. Here they are computed beside
 it, in plain steps with the model's own modules; the vector that comes out is the model's (the tests hold it

@@ -1,7 +1,7 @@
 """Why a node's vector is what it is: the attention on its text and neighbours, and who those neighbours are.
 
 A node with text is explained by its layers' attention and by its neighbours' shares in the virtual neighbour
-tokens, which only Heterformer has. A node without text attends to nothing: what is told of it is which of
+tokens, which only Heterformer has. A node without text attends to nothing: its explanation is which of
 its text-rich neighbours' vectors are closest to its own, under any model that has vectors of such nodes.
 """
 
@@ -48,7 +48,7 @@ class Neighbor(Named):
 
 @dataclass(frozen=True)
 class Sampled(Neighbor):
-    """A neighbour that a virtual token is made of."""
+    """A neighbour that a virtual token aggregates."""
 
     shares: tuple[float, ...]  # in the token of each layer that has one (Eq. 7), mean over heads
     share: float  # mean over these layers
@@ -63,7 +63,7 @@ class Close(Neighbor):
 
 @dataclass(frozen=True)
 class VirtualToken:
-    """What the virtual neighbour token of one kind is made of: the node itself and its sampled neighbours."""
+    """The virtual neighbour token of one kind, which aggregates the node itself and sampled neighbours."""
 
     kind: str  # text_rich or textless
     layers: tuple[int, ...]  # the layers that have one
@@ -112,8 +112,8 @@ Explanation = TextExplanation | TextlessExplanation
 class Explainer:
     """A run opened for explaining the vectors that ``heterformer embed`` makes, with the same neighbours."""
 
-    def __init__(self, path: Path | str) -> None:
-        self.run = Run(path)
+    def __init__(self, path: Path | str, considered: int = CONSIDERED) -> None:
+        self.run, self.considered = Run(path), considered
         self.network = self.run.network()
         self.schema = self.network.schema
 
@@ -213,7 +213,7 @@ class Explainer:
         for near in (t for t in self.schema.neighbor_types_of(node.node_type) if t in self.schema.text_rich):
             edges += int(batcher.visible.adjacency(node.node_type, near).counts(np.array([node.row]))[0])
             row = np.array([node.row])
-            sample = sampler.sample(batcher.visible, node.node_type, near, row, CONSIDERED)
+            sample = sampler.sample(batcher.visible, node.node_type, near, row, self.considered)
             distinct, place = np.unique(sample.neighbor.astype(np.int64), return_inverse=True)
             scores = center_vectors(model, batcher, near, distinct, sampler) @ own  # (n,)
             for other, edge_type, score in zip(sample.neighbor, sample.edge_type, scores[place], strict=True):

@@ -1,4 +1,4 @@
-"""The paper's Figure 7 for one node: attention by layer and token, and what virtual tokens are made of."""
+"""The paper's Figure 7 for one node: attention by layer and token, neighbours' shares in virtual tokens."""
 
 from __future__ import annotations
 

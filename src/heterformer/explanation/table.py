@@ -36,13 +36,13 @@ def explanation_tables(found: Explanation, top: int) -> RenderableType:
 
 def _attention(found: TextExplanation) -> Table:
     title = f"Attention {_asking(found)} {_node(found)}"
-    caption = "means over heads; the first layer has no virtual neighbour tokens"
-    table = _table(title, caption if found.virtual_tokens else "means over heads")
+    caption = "mean over heads; the first layer has no virtual neighbour tokens"
+    table = _table(title, caption if found.virtual_tokens else "mean over heads")
     table.add_column("layer", justify="right")
     for token in found.virtual_tokens:
         table.add_column(f"{KINDS[token.kind]} neighbours")
     table.add_column("text")
-    table.add_column("of it most on")
+    table.add_column("most attended tokens")
     for layer in found.layers:
         virtual = [_measured(layer.virtual.get(token.kind)) for token in found.virtual_tokens]
         words = _most_seen(found.tokens, layer.tokens)
@@ -70,7 +70,7 @@ def _most_seen(tokens: Sequence[str], attention: Sequence[float]) -> Text:
 def _shares(found: TextExplanation, token: VirtualToken, top: int) -> Table:
     layers = f"layers {token.layers[0]} to {token.layers[-1]}"
     sampled = f"{len(token.neighbors):,} of {token.edges:,} neighbours sampled, as 'heterformer embed' does"
-    table = _table(f"What the token of {KINDS[token.kind]} neighbours is made of", sampled)
+    table = _table(f"Shares in the virtual token of {KINDS[token.kind]} neighbours", sampled)
     table.add_column("share (mean)")
     table.add_column(layers, no_wrap=True)
     table.add_column("relation", no_wrap=True)

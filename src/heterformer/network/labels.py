@@ -19,13 +19,43 @@ from numpy.typing import NDArray
 from heterformer.arrays import Ints
 from heterformer.errors import InputError
 from heterformer.network.label_options import LabelOptions
-from heterformer.network.left_out import LeftOut, told
 from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
 
 Bools = NDArray[np.bool_]
 Vectors = NDArray[np.floating[Any]]
 MOST_CELLS = 1 << 31  # of a matrix of nodes by classes: 2 GB
+NAMED = 3  # classes that a sentence names
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Classes excluded for one reason, and the nodes that have no other class."""
+
+    reason: str
+    classes: int
+    nodes: int
+    such_as: tuple[str, ...] = ()
+    """Examples: the most frequent of the classes."""
+
+    @classmethod
+    def between(cls, reason: str, before: pl.DataFrame, after: pl.DataFrame) -> tuple[LeftOut, ...]:
+        """The difference between two frames of (row, label), if there is any."""
+        lost = before.group_by("label").agg(members=pl.len()).join(after, on="label", how="anti")
+        names = lost.sort("members", "label", descending=[True, False])["label"]
+        nodes = before["row"].n_unique() - after["row"].n_unique()
+        left_out = cls(reason, len(names), nodes, tuple(names.head(NAMED)))
+        return (left_out,) if left_out.classes or left_out.nodes else ()
+
+    def __str__(self) -> str:
+        named = ", ".join(map(repr, self.such_as)) + (", …" if self.classes > len(self.such_as) else "")
+        parts = []
+        if self.classes:
+            parts.append(f"{self.classes:,} {'class' if self.classes == 1 else 'classes'} ({named})")
+        if self.nodes:
+            other = "no other class" if self.classes else "no class"
+            parts.append(f"{self.nodes:,} {'node' if self.nodes == 1 else 'nodes'} with {other}")
+        return f"{' and '.join(parts)} left out: {self.reason}"
 
 
 @dataclass(frozen=True)
@@ -117,7 +147,7 @@ class Labels:
             one = f"all {len(self):,} {kind} have the class {self.classes[0]!r}" if len(self) else None
             found = one or f"no node has a class{' that counts' if self.left_out else ''}"
             hint = "the options min_members and top_classes of labels say which classes count"
-            besides = f" ({told(self.left_out)}; {hint})" if self.left_out else ""
+            besides = f" ({'; '.join(map(str, self.left_out))}; {hint})" if self.left_out else ""
             raise InputError(f"{self.node_type}: {found}{besides}, expected at least two classes.")
         broken = ~np.isfinite(vectors).all(1)
         if broken.any():
@@ -126,14 +156,6 @@ class Labels:
                 f"{broken.sum():,} of {len(self):,} vectors hold NaN or infinity, the first that of row {row}"
             )
             raise InputError(f"{self.node_type}: {found}; expected numbers.")
-
-
-def labels_of(network: Network, options: LabelOptions) -> dict[NodeType, Labels]:
-    """The labels of every type that has its own, and of every textless type next to such a type.
-
-    A textless type next to several labelled ones has all of their labels together: one name is one class.
-    """
-    return {t: labels_of_type(network, t, options) for t in labelled_types(network)}
 
 
 def labelled_types(network: Network) -> tuple[NodeType, ...]:
@@ -149,7 +171,10 @@ def labelled_types(network: Network) -> tuple[NodeType, ...]:
 
 
 def labels_of_type(network: Network, node_type: NodeType, options: LabelOptions) -> Labels:
-    """The labels of one of the labelled types."""
+    """The labels of one of the labelled types.
+
+    A textless type next to several labelled ones has all of their labels together: one name is one class.
+    """
     if node_type in network.label_kinds:
         return own_labels(network, node_type, options)
     return neighbor_labels(network, node_type, _label_sources(network, node_type), options)

@@ -48,7 +48,7 @@ def _memory(plan: Plan) -> Sheet:
         ("vectors and scores", training.exchanged, embedding.exchanged),
         ("on the device, all together", training.device, embedding.device),
         ("on the host besides, for pairs or nodes", training.host, embedding.host),
-        ("once, for the warm-up, on the first process's host", plan.warm_up, 0),
+        ("once, for the warm-up, on the main process's host", plan.warm_up, 0),
     ]
     batch = f"batch {plan.options.batch_size}"
     if plan.options.micro_batch:
@@ -87,14 +87,14 @@ def _together(plan: Plan) -> Sheet:
         row("pairs per step", lambda t: f"{t.pairs_per_step:,}"),
         row("steps per epoch", lambda t: f"{t.steps_per_epoch:,}"),
         row("memory of each, on its device", lambda t: _bytes(t.memory.device)),
-        row("given away by each per step", lambda t: _bytes(t.exchange.total)),
-        row("on its wire per step", lambda t: _bytes(round(t.exchange.sent(t.processes)))),
+        row("exchanged by each per step", lambda t: _bytes(t.exchange.total)),
+        row("network traffic of each per step", lambda t: _bytes(round(t.exchange.sent(t.processes)))),
         row("seconds per step", lambda t: _number(t.step_seconds)),
         row("of which computing", lambda t: UNKNOWN if t.efficiency is None else f"{t.efficiency:.0%}"),
         row("hours per epoch", lambda t: _number(t.epoch_hours)),
         row("hours to embed all nodes", lambda t: _number(t.embedding_hours)),
     )
-    return Sheet("ProcessGroup", ("", *(f"{t.processes}" for t in plan.together)), rows, _speed(plan), 1)
+    return Sheet("Processes", ("", *(f"{t.processes}" for t in plan.together)), rows, _speed(plan), 1)
 
 
 def _speed(plan: Plan) -> str:

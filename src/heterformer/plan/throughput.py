@@ -41,7 +41,9 @@ class Throughput:
     device: str  # where that is so
 
 
-def measured_throughput(network: Network, options: TrainingOptions, embed: EmbedOptions) -> Throughput:
+def measured_throughput(
+    network: Network, options: TrainingOptions, embed: EmbedOptions, embedded_nodes: int = NODES
+) -> Throughput:
     """Of this machine as it is now; the first step, which allocates everything, does not count."""
     with (
         tempfile.TemporaryDirectory(prefix="heterformer-") as name,
@@ -52,7 +54,7 @@ def measured_throughput(network: Network, options: TrainingOptions, embed: Embed
             for _ in trainer.cached.refresh(0, STEPS + 1):
                 pass
         pairs = _pairs_per_second(trainer, bar)
-        nodes = _nodes_per_second(trainer.model, network, trainer.validation.tokens, embed)
+        nodes = _nodes_per_second(trainer.model, network, trainer.validation.tokens, embed, embedded_nodes)
         bar.advance()
     return Throughput(pairs, nodes, _device(trainer.model))
 
@@ -96,7 +98,7 @@ def _pairs_per_second(trainer: Trainer, bar: Bar) -> float:
 
 
 def _nodes_per_second(
-    model: NodeEncoder, network: Network, tokens: PackedTokens, options: EmbedOptions
+    model: NodeEncoder, network: Network, tokens: PackedTokens, options: EmbedOptions, most: int
 ) -> float:
     """Both passes, each over the same nodes; the disk in between is not part of it."""
     visible, rng = VisibleNetwork.whole(network), np.random.default_rng(0)
@@ -110,7 +112,7 @@ def _nodes_per_second(
 
         for node_type in network.schema.text_rich:
             count = network.schema.counts[node_type]
-            rows = np.sort(rng.choice(count, min(NODES, count), replace=False))
+            rows = np.sort(rng.choice(count, min(most, count), replace=False))
             start = time.perf_counter()
             each_text(model.text_states, tokens, rows + tokens.first[node_type], device)
             center_vectors(model, batcher, node_type, rows, sampler, stored)

@@ -21,7 +21,7 @@ from heterformer.search.index import BLOCK, NONE, ExactIndex, Found, Matrix, Que
 APPROXIMATE_FROM = 1_000_000  # nodes; benchmarks/search_index.py has the figures
 PER_LIST = 64  # vectors that a list's direction is learnt from
 PROPOSED, FEWEST = 4, 100  # proposals per result wanted and at least, for 8 bits do not tell all apart
-AIM = 0.99  # recall that decides how many lists a query looks into
+TARGET_RECALL = 0.99  # that decides how many lists a query looks into
 RECALL_AT = 10
 
 
@@ -62,7 +62,7 @@ class ApproximateIndex:
         ]
 
 
-def build_index(path: Path, matrix: Matrix, sample: Sample) -> float:
+def build_index(path: Path, matrix: Matrix, sample: Sample, target_recall: float = TARGET_RECALL) -> float:
     """Write the index of one type's vectors to ``path`` and return its recall@10 against exact search.
 
     One half of the sample decides how many lists a query looks into, the other half is what recall is
@@ -73,7 +73,7 @@ def build_index(path: Path, matrix: Matrix, sample: Sample) -> float:
     true = ExactIndex(matrix).search(sample.queries, RECALL_AT + 1)
     index, half = ApproximateIndex(lists, matrix), len(sample.queries) // 2
     lists.nprobe = 1
-    while lists.nprobe < lists.nlist and _recall(index, sample, true, slice(0, half)) < AIM:
+    while lists.nprobe < lists.nlist and _recall(index, sample, true, slice(0, half)) < target_recall:
         lists.nprobe = min(2 * lists.nprobe, lists.nlist)
     recall = _recall(index, sample, true, slice(half, None))
     path.parent.mkdir(parents=True, exist_ok=True)

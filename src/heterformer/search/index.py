@@ -38,14 +38,14 @@ class ExactIndex:
 
     name = "exact"
 
-    def __init__(self, matrix: Matrix) -> None:
-        self.matrix = matrix
+    def __init__(self, matrix: Matrix, block: int = BLOCK) -> None:
+        self.matrix, self.block = matrix, block
 
     def search(self, queries: Queries, k: int, without: Rows = NONE) -> list[Found]:
         queries, without = np.asarray(queries, dtype=np.float32), np.sort(without)
         best = [Best(self.matrix, query, k) for query in queries]
-        for start in range(0, len(self.matrix), BLOCK):
-            block = np.asarray(self.matrix[start : start + BLOCK], dtype=np.float32)  # (b, d)
+        for start in range(0, len(self.matrix), self.block):
+            block = np.asarray(self.matrix[start : start + self.block], dtype=np.float32)  # (b, d)
             scores = queries @ block.T  # (Q, b)
             first, last = np.searchsorted(without, [start, start + len(block)])
             scores[:, without[first:last] - start] = -np.inf

@@ -1,4 +1,4 @@
-"""Search: from a text or a node to the nodes with the highest inner products, and what speaks for them."""
+"""Search: from a text or a node to the nodes with the highest inner products, with supporting neighbours."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from heterformer.search.run_weights import RunWeights
 from heterformer.search.store import SearchStore
 from heterformer.training.run import Run
 
-CONSIDERED = 200  # neighbours of each type that may speak for a result
-SPEAKING = 3  # that are shown
-TYPICAL = 1024  # nodes that tell what inner products are usual among a type's
+CONSIDERED = 200  # neighbours of each type that may support a result
+SUPPORTING = 3  # of them that a result has at most
+TYPICAL = 1024  # nodes that a type's usual inner products are estimated from
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Query:
 
     vector: NDArray[np.float32]  # (d,)
     node: Node | None = None  # whose vector it is, if it is a node's
-    given: tuple[Node, ...] = ()  # neighbours that came with the text
+    neighbors: tuple[Node, ...] = ()  # of a query text
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Named:
 
 @dataclass(frozen=True)
 class SupportingNeighbor(Named):
-    """A neighbour of a result that speaks for it."""
+    """A neighbour of a result whose own vector is close to the query."""
 
     score: float  # its own inner product with the query
 
@@ -81,10 +81,10 @@ class Ranking:
 
 @dataclass(frozen=True)
 class Answer:
-    """What was asked, with a text or with a node, and what was found."""
+    """The query, a text or a node, and the best nodes of each type."""
 
     text: str
-    neighbors: tuple[Named, ...]  # that came with the text
+    neighbors: tuple[Named, ...]  # of the query text
     like: Named | None
     rankings: tuple[Ranking, ...]
 
@@ -122,13 +122,13 @@ class Searcher:
     def _other(self, path: Path | str) -> Network:
         """Another network than the run's own, with nodes that training did not see."""
         network = Network.open(path)
-        self.run.config()  # a folder that is no run is told so
+        self.run.config()  # refuses a folder that is no run
         check_schema(self.run.schema(), network.schema)
         return network
 
     @cached_property
     def store(self) -> SearchStore:
-        """The vectors; making them can take long, so that a question is looked at before."""
+        """The vectors. Making them can take long, so a query is checked before."""
         return SearchStore.open(self.run, self.network, self._vectors, self.device)
 
     @cached_property
@@ -161,7 +161,7 @@ class Searcher:
             exclude_known: Leave out nodes that are neighbours of the query already.
             index: Exact search, an approximate index, or ("auto") an index for types of a million nodes.
         """
-        _check_question(text, neighbors, like, like_type)
+        _check_query(text, neighbors, like, like_type)
         chosen = tuple(node_type_named(self.schema, t, "--type") for t in types)
         node = self._like(like, like_type) if like else None
         near = tuple(self._neighbor(words) for words in neighbors)
@@ -198,7 +198,7 @@ class Searcher:
         if self._vectors is not None and made_by not in (None, RunWeights(self.run).model):
             said = "was made by another model than the run's; a text's vector does not compare with it"
             raise InputError(f"{self._vectors}: {said}.")
-        return Query(vector, given=tuple(neighbors))
+        return Query(vector, neighbors=tuple(neighbors))
 
     def like(self, node: Node) -> Query:
         """A node of the network: its own vector."""
@@ -212,16 +212,20 @@ class Searcher:
         *,
         exclude_known: bool = False,
         index: IndexChoice = "auto",
+        considered: int = CONSIDERED,
     ) -> Ranking:
-        """The best nodes of one type, the query's own node left out."""
+        """The best nodes of one type, the query's own node left out.
+
+        ``considered`` is how many neighbours of each type may support a result.
+        """
         searched, known = self.store.index(node_type, index), self.known(query, node_type)
         own = [query.node.row] if query.node is not None and query.node.node_type == node_type else []
         without = np.union1d(np.array(own, dtype=np.int64), known if exclude_known else known[:0])
         (found,) = searched.search(query.vector[None], top, without)
         ids, names = self.network.ids(node_type, found.rows), self.network.names(node_type, found.rows)
-        speakers = _SupportingNeighbors(self.store, self.network, query)
+        supporting = _SupportingNeighbors(self.store, self.network, query, considered)
         hits = [
-            Hit(i, name, float(score), bool(np.isin(row, known)), speakers.of(Node(node_type, int(row))))
+            Hit(i, name, float(score), bool(np.isin(row, known)), supporting.of(Node(node_type, int(row))))
             for i, name, score, row in zip(ids, names, found.scores, found.rows, strict=True)
         ]
         return Ranking(node_type, self.schema.counts[node_type], searched.name, tuple(hits))
@@ -230,10 +234,12 @@ class Searcher:
         """The rows of a type's nodes that are neighbours of the query."""
         if query.node is not None:
             return _neighbors(self.network, query.node, node_type)
-        return np.unique(np.array([n.row for n in query.given if n.node_type == node_type], dtype=np.int64))
+        return np.unique(
+            np.array([n.row for n in query.neighbors if n.node_type == node_type], dtype=np.int64)
+        )
 
     def default_types(self, query: Query) -> tuple[NodeType, ...]:
-        """What is looked for unless it is said: for a text, what it may be linked to; for a node, texts."""
+        """The types to rank by default: for a text, what it may be linked to; for a node, text-rich ones."""
         if query.node is None:
             return (self.schema.predicted.target,)
         own = query.node.node_type
@@ -244,14 +250,14 @@ class Searcher:
 
 
 class _SupportingNeighbors:
-    """The neighbours that speak for a result: those whose own vectors say what the query says.
+    """The neighbours of a result whose own inner products with the query are highest.
 
-    Inner products with nodes of different types do not compare, so each is held against what is usual
-    among its type; a neighbour below that does not speak for anything.
+    Inner products with nodes of different types do not compare, so each is taken relative to the mean and
+    deviation of its type; a neighbour below the mean supports nothing.
     """
 
-    def __init__(self, store: SearchStore, network: Network, query: Query) -> None:
-        self.store, self.network, self.query = store, network, query
+    def __init__(self, store: SearchStore, network: Network, query: Query, considered: int) -> None:
+        self.store, self.network, self.query, self.considered = store, network, query, considered
         self._usual: dict[NodeType, tuple[float, float]] = {}
 
     def of(self, node: Node) -> tuple[SupportingNeighbor, ...]:
@@ -262,17 +268,17 @@ class _SupportingNeighbors:
         found.sort(key=lambda one: -one[0])
         return tuple(
             SupportingNeighbor(**vars(Named.of(self.network, neighbor)), score=score)
-            for _, neighbor, score in found[:SPEAKING]
+            for _, neighbor, score in found[:SUPPORTING]
         )
 
     def _among(self, node: Node, node_type: NodeType) -> list[tuple[float, Node, float]]:
-        rows = _neighbors(self.network, node, node_type)[:CONSIDERED]
+        rows = _neighbors(self.network, node, node_type)[: self.considered]
         if self.query.node is not None and self.query.node.node_type == node_type:
             rows = rows[rows != self.query.node.row]
         scores = self._scores(node_type, rows)  # (r,)
         mean, deviation = self._usual_scores(node_type)
         above = (scores - mean) / deviation
-        best = np.argsort(-above, kind="stable")[:SPEAKING]
+        best = np.argsort(-above, kind="stable")[:SUPPORTING]
         chosen = [i for i in best if above[i] > 0]
         return [(float(above[i]), Node(node_type, int(rows[i])), float(scores[i])) for i in chosen]
 
@@ -300,7 +306,7 @@ def _neighbors(network: Network, node: Node, node_type: NodeType) -> Rows:
 
 def search_run(path: Path | str, text: str, options: SearchOptions) -> Answer:
     """What ``heterformer search`` does."""
-    _check_question(text, options.neighbors, options.like, options.like_type)  # before the run is opened
+    _check_query(text, options.neighbors, options.like, options.like_type)  # before the run is opened
     return Searcher(path, options.vectors, options.network, options.device).search(
         text,
         neighbors=options.neighbors,
@@ -313,7 +319,7 @@ def search_run(path: Path | str, text: str, options: SearchOptions) -> Answer:
     )
 
 
-def _check_question(text: str, neighbors: Sequence[str], like: str, like_type: str) -> None:
+def _check_query(text: str, neighbors: Sequence[str], like: str, like_type: str) -> None:
     if like and (text.strip() or neighbors):
         raise InputError("--like asks with a node; give no query text and no neighbours with it.")
     if like_type and not like:

@@ -17,25 +17,25 @@ LONGEST, NEIGHBOR = 100, 60  # letters of a name, and of a neighbour's: a node's
 
 def search_tables(answer: Answer) -> RenderableType:
     """A table per node type: their inner products do not compare."""
-    return Group(*(_table(_question(answer), ranking) for ranking in answer.rankings))
+    return Group(*(_table(_query(answer), ranking) for ranking in answer.rankings))
 
 
-def _question(answer: Answer) -> str:
+def _query(answer: Answer) -> str:
     if answer.like is not None:
         return f"like {_named(answer.like, LONGEST)}"
-    given = ", ".join(_named(n, NEIGHBOR) for n in answer.neighbors)
-    return f"for {short(answer.text, LONGEST)!r}" + (f" with {given}" if given else "")
+    neighbors = ", ".join(_named(n, NEIGHBOR) for n in answer.neighbors)
+    return f"for {short(answer.text, LONGEST)!r}" + (f" with {neighbors}" if neighbors else "")
 
 
-def _table(question: str, ranking: Ranking) -> Table:
-    title = Text(f"{ranking.node_type} nodes {question}", style="table.title")
+def _table(query: str, ranking: Ranking) -> Table:
+    title = Text(f"{ranking.node_type} nodes {query}", style="table.title")
     searched = f"inner product, {ranking.index} search among {ranking.candidates:,} nodes"
-    known = "; *: known to be a neighbour" if any(hit.known for hit in ranking.hits) else ""
+    known = "; *: already a neighbour of the query" if any(hit.known for hit in ranking.hits) else ""
     table = Table(title=title, title_justify="left", caption=searched + known, caption_justify="left")
     table.add_column("", justify="right")
     table.add_column("score", justify="right")
     table.add_column(Text(ranking.node_type))
-    table.add_column("neighbours that speak for it")
+    table.add_column("supporting neighbours")
     for number, hit in enumerate(ranking.hits, 1):
         table.add_row(f"{number}{'*' * hit.known}", f"{hit.score:#.4g}", _name(hit), _neighbors(hit))
     return table
