@@ -3,7 +3,7 @@
     python benchmarks/cached_training.py [--repeats 5] [--refresh-every 300] [--threads 1]
 
 All three take batches of 30 pairs of the shapes of benchmarks/training_step.py on MiniLM: forward, backward,
-update, with dropout. The cached step finds the states of 300 random texts in a spool on the disk. To it comes
+update, with dropout. The cached step finds the states of 300 random texts in a store on the disk. To it comes
 its share of the refresh: reading a text is timed as training does it, in large batches without gradients,
 and a refresh reads the distinct texts that its steps meet. How many these are depends on the network: given
 here are one of which --refresh-every steps are an epoch (30 pairs a step, 7 in 10 texts a training query, so
@@ -32,7 +32,7 @@ from torch import Tensor
 from heterformer.models import Heterformer
 from heterformer.models.inference import each_text, evaluating
 from heterformer.network.tokens import PackedTokens
-from heterformer.states.spool import StateSpool, write_spool
+from heterformer.states.store import StateStore, new_store
 from heterformer.training.cached_states import STORED, TEXTS
 
 TRAINING_SHARE = 0.7  # of the texts are queries of an epoch
@@ -60,25 +60,25 @@ def reading(model: Heterformer, shape: Shape) -> Callable[[], Tensor]:
     return read
 
 
-def random_spool(folder: Path, texts: int, model: Heterformer) -> StateSpool:
+def random_store(folder: Path, texts: int, model: Heterformer) -> StateStore:
     """States that mean nothing, as many and as large as the model's would be."""
     shape = (model.backbone.config.num_hidden_layers - 1, model.width)
     rng = np.random.default_rng(0)
-    with write_spool(folder, np.arange(texts), shape, STORED, {}) as write:
+    with new_store(folder, np.arange(texts), shape, STORED, {}, TEXTS) as store:
         for start in range(0, texts, TEXTS):
-            write(start, rng.normal(size=(min(TEXTS, texts - start), *shape)))
-    spool = StateSpool.open(folder)
-    assert spool is not None
-    return spool
+            store.file.write(start, rng.normal(size=(min(TEXTS, texts - start), *shape)))
+    opened = StateStore.open(folder)
+    assert opened is not None
+    return opened
 
 
-def cached_vectors(model: Heterformer, shape: Shape, spool: StateSpool) -> Callable[[], Tensor]:
-    """The centres' vectors from a spool, other rows each time; as ``Trainer`` does it."""
+def cached_vectors(model: Heterformer, shape: Shape, store: StateStore) -> Callable[[], Tensor]:
+    """The centres' vectors from a store, other rows each time; as ``Trainer`` does it."""
     batch, rng = shape.batch(), np.random.default_rng(0)
 
     def vectors() -> Tensor:
-        numbers = np.sort(rng.choice(len(spool.numbers), batch.neighbor_texts, replace=False))
-        states = torch.from_numpy(spool.rows(numbers)).float()
+        numbers = np.sort(rng.choice(len(store.numbers), batch.neighbor_texts, replace=False))
+        states = torch.from_numpy(store.read(numbers)).float()
         return model(batch.without_neighbor_texts(), states)
 
     return vectors
@@ -87,11 +87,11 @@ def cached_vectors(model: Heterformer, shape: Shape, spool: StateSpool) -> Calla
 def seconds(shape: Shape, texts: int, repeats: int, folder: Path) -> dict[str, float]:
     """Median time of a step in each form and of reading a text, taken in turn."""
     live, cached, text_only = (new_model(shape, virtual_tokens=v) for v in ("both", "both", "none"))
-    spool = random_spool(folder, texts, cached)
+    store = random_store(folder, texts, cached)
     batch = shape.batch()
     forms: dict[str, Callable[[], Tensor]] = {
         "live": training_step(lambda: live.encode_batch(batch), new_optimizers(live)),
-        "cached": training_step(cached_vectors(cached, shape, spool), new_optimizers(cached)),
+        "cached": training_step(cached_vectors(cached, shape, store), new_optimizers(cached)),
         "text only": training_step(lambda: text_only.encode_batch(batch), new_optimizers(text_only)),
         "text": reading(cached, shape),
     }

@@ -47,9 +47,9 @@ def test_disk_is_what_embedding_writes(dtype: str, tmp_path: Path) -> None:
     asked = EmbedOptions(dtype=dtype, states_dtype=dtype, h0=dtype == "float16")  # type: ignore[arg-type]
     disk = planned(embed=asked).disk
     model, tokens = tiny_model(), tiny_tokens()
-    spool = TextStates(tmp_path / "states.bin", model, tokens, np.arange(200), np.dtype(dtype))
+    spool = TextStates(tmp_path / "states", model, tokens, np.arange(200), np.dtype(dtype))
     spool.fill()
-    assert disk.spool == (tmp_path / "states.bin").stat().st_size
+    assert disk.spool == np.load(tmp_path / "states" / "states.npy").nbytes
     vectors = embed_to(tmp_path / "vectors", model, tiny_network(), asked, tokenizer=tokenizer())
     written = [vectors.matrix(t).nbytes + vectors.signatures(t).nbytes for t in vectors.types]
     short = [found.nbytes for t in vectors.types if (found := vectors.h0(t)) is not None]

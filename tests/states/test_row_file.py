@@ -9,7 +9,7 @@ from heterformer.states.row_file import RowFile, kept_array
 
 
 def new(path: Path, count: int = 10, part: int = 4) -> RowFile:
-    return RowFile(path / "rows.bin", count, (2, 3), np.float32, part)
+    return RowFile(path / "rows.npy", count, (2, 3), np.float32, part)
 
 
 def test_rows_come_back_from_whatever_part(tmp_path: Path) -> None:
@@ -32,21 +32,21 @@ def test_only_parts_that_were_written_are_done(tmp_path: Path) -> None:
 def test_a_note_that_a_kill_cut_does_not_count(tmp_path: Path) -> None:
     file = new(tmp_path, count=100)
     file.write(4, np.ones((4, 2, 3)))
-    with (tmp_path / "rows.done").open("a") as done:
-        done.write("9")  # of 96
+    with (tmp_path / "rows.0.done").open("a") as done:
+        done.write("96 10")  # of 100
     assert (96, 100) in [*new(tmp_path, count=100).missing()]
     assert (4, 8) not in [*new(tmp_path, count=100).missing()]
 
 
 def test_notes_about_a_file_that_is_gone_do_not_count(tmp_path: Path) -> None:
     new(tmp_path).write(0, np.ones((4, 2, 3)))
-    (tmp_path / "rows.bin").unlink()
+    (tmp_path / "rows.npy").unlink()
     assert [*new(tmp_path).missing()] == [(0, 4), (4, 8), (8, 10)]
 
 
 @pytest.mark.parametrize("count", [0, 3])
 def test_rows_without_numbers(tmp_path: Path, count: int) -> None:
-    file = RowFile(tmp_path / "rows.bin", count, (0, 3), np.float32)
+    file = RowFile(tmp_path / "rows.npy", count, (0, 3), np.float32)
     assert file.read(np.arange(count)).shape == (count, 0, 3)
     assert file.read(slice(0, count)).shape == (count, 0, 3)
 

@@ -45,30 +45,29 @@ def test_every_text_has_its_states() -> None:
 
 def test_some_texts_are_found_by_their_numbers(tmp_path: Path) -> None:
     model, numbers = tiny_model(), np.array([3, 5, 90, 199])
-    spool = TextStates(tmp_path / "states.bin", model, tiny_tokens(), numbers, np.float32)
-    spool.fill()
+    states = TextStates(tmp_path / "states", model, tiny_tokens(), numbers, np.float32)
+    states.fill()
     expected = main_process_first(model, tiny_tokens())
-    torch.testing.assert_close(spool(np.array([199, 3, 199])), expected[[199, 3, 199]])
+    torch.testing.assert_close(states(np.array([199, 3, 199])), expected[[199, 3, 199]])
 
 
 def test_in_half_precision_they_take_half_the_space(tmp_path: Path) -> None:
-    spool = TextStates(tmp_path / "half.bin", tiny_model(), tiny_tokens(), np.arange(COUNT), np.float16)
-    spool.fill()
-    assert (tmp_path / "half.bin").stat().st_size == COUNT * 16 * 2
+    states = TextStates(tmp_path / "half", tiny_model(), tiny_tokens(), np.arange(COUNT), np.float16)
+    states.fill()
+    assert states.store.file.row_bytes == 16 * 2
+    assert np.load(tmp_path / "half" / "states.npy").nbytes == COUNT * 16 * 2
     expected = main_process_first(tiny_model(), tiny_tokens())
-    torch.testing.assert_close(spool(np.arange(COUNT)), expected, rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(states(np.arange(COUNT)), expected, rtol=1e-3, atol=1e-3)
 
 
 def test_what_is_there_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def opened() -> TextStates:
-        spool = TextStates(tmp_path / "states.bin", model, tiny_tokens(), np.arange(COUNT), np.float32)
-        spool.file.part = 50
-        return spool
+        return TextStates(tmp_path / "states", model, tiny_tokens(), np.arange(COUNT), np.float32, part=50)
 
     model, read = tiny_model(), []
-    spool = opened()
-    (start, stop), *_ = spool.file.missing()
-    spool.file.write(start, np.full((stop - start, 1, 16), 7.0))
+    states = opened()
+    (start, stop), *_ = states.store.file.missing()
+    states.store.file.write(start, np.full((stop - start, 1, 16), 7.0))
     whole = states_module.each_text
 
     def counted(*arguments: Any) -> torch.Tensor:
@@ -85,8 +84,8 @@ def test_what_is_there_is_not_read_again(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_they_are_on_the_disk_and_go_with_the_block(temporary: Path) -> None:
     with stored_states(tiny_model(), tiny_tokens()):
-        (file,) = temporary.rglob("states.bin")
-        assert file.stat().st_size == COUNT * 16 * 4
+        (file,) = temporary.rglob("states.npy")
+        assert np.load(file).nbytes == COUNT * 16 * 4
     assert list(temporary.iterdir()) == []
 
 
@@ -102,7 +101,7 @@ def test_a_model_that_looks_at_no_neighbours_text_stores_nothing(
 ) -> None:
     with stored_states(tiny_model(virtual_tokens=virtual_tokens), tiny_tokens()) as stored:
         assert stored(np.arange(COUNT)).shape == (COUNT, 0, 16)
-        assert [file.stat().st_size for file in temporary.rglob("*.bin")] == [0]
+        assert [np.load(file).nbytes for file in temporary.rglob("*.npy")] == [0, 0]
 
 
 def test_the_model_is_left_in_its_mode() -> None:

@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
+from heterformer.arrays import Ints
 from heterformer.batches.batch import Batch, Texts
 from heterformer.batches.batcher import Batcher
 from heterformer.batches.pairs import TrainingBatches
@@ -26,7 +28,7 @@ from heterformer.evaluation.open_run import open_run
 from heterformer.models import Heterformer
 from heterformer.models.inference import each_text, evaluating, neighbor_numbers
 from heterformer.network.split.split import Split
-from heterformer.states.spool import StateSpool
+from heterformer.states.store import StateStore
 from heterformer.training import cached_states
 from heterformer.training.cached_states import CachedStates
 from heterformer.training.loop import DROPOUT, Trainer
@@ -206,30 +208,30 @@ def test_a_refresh_reads_what_the_steps_until_the_next_one_meet(
 def test_states_are_those_of_the_last_refresh_until_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    used: list[StateSpool] = []
+    used: list[tuple[int, Ints, NDArray[Any]]] = []
     weights: list[dict[str, Tensor]] = []
     model = new_trainer(tmp_path / "other").model
     step = Trainer._step
 
     def recorded(self: Trainer, batch: Batch) -> float:
         assert self.cached is not None
-        assert self.cached.spool is not None
-        spool = self.cached.spool
-        used.append(StateSpool(spool.numbers.copy(), spool.states.copy(), spool.about))
+        assert self.cached.store is not None
+        store = self.cached.store
+        used.append((store.about["step"], store.numbers.copy(), store.file.read(slice(None))))
         weights.append({name: value.clone() for name, value in self.model.state_dict().items()})
         return step(self, batch)
 
     monkeypatch.setattr(Trainer, "_step", recorded)
     trained(tmp_path / "run", **CACHED, max_steps=8)
-    assert [spool.about["step"] for spool in used] == [0] * 6 + [6] * 2
-    for spool, at in ((used[0], 0), (used[5], 0), (used[6], 6), (used[7], 6)):
+    assert [step for step, _, _ in used] == [0] * 6 + [6] * 2
+    for (_, numbers, states), at in ((used[0], 0), (used[5], 0), (used[6], 6), (used[7], 6)):
         model.load_state_dict(weights[at])
         with evaluating(model):
-            expected = each_text(model.text_states, tiny_tokens(), spool.numbers, torch.device("cpu"))
+            expected = each_text(model.text_states, tiny_tokens(), numbers, torch.device("cpu"))
             model.load_state_dict(weights[5 if at == 0 else 0])
-            other = each_text(model.text_states, tiny_tokens(), spool.numbers, torch.device("cpu"))
-        assert np.allclose(spool.states, expected, atol=1e-5)
-        assert not np.allclose(spool.states, other, atol=1e-3)
+            other = each_text(model.text_states, tiny_tokens(), numbers, torch.device("cpu"))
+        assert np.allclose(states, expected, atol=1e-5)
+        assert not np.allclose(states, other, atol=1e-3)
 
 
 def test_states_that_a_refresh_did_not_foresee_are_not_invented(tmp_path: Path) -> None:
@@ -237,7 +239,7 @@ def test_states_that_a_refresh_did_not_foresee_are_not_invented(tmp_path: Path) 
     assert trainer.cached is not None
     list(trainer.cached.refresh(0, 1))
     trainer._step(trainer.batches.batch(0, 0))
-    with pytest.raises(KeyError, match="are not among the spool's texts"):
+    with pytest.raises(KeyError, match="are not among the stored texts"):
         trainer._step(trainer.batches.batch(0, 1))
 
 
@@ -252,8 +254,8 @@ def test_states_of_other_steps_do_not_serve(tmp_path: Path) -> None:
     assert cached.needs_refresh(3)
     batches.skipped, batches.batch_size = 0, 2 * batches.batch_size
     assert cached.needs_refresh(3)
-    assert cached.spool is not None
-    cached.spool.about.pop("batches")  # as of an earlier version
+    assert cached.store is not None
+    cached.store.about.pop("batches")  # as of an earlier version
     assert cached.needs_refresh(3)
 
 
@@ -261,13 +263,13 @@ def test_states_that_cannot_be_seen_are_told(tmp_path: Path, monkeypatch: pytest
     """As on a machine that does not see the disk of the first process, or sees it late."""
     trainer = new_trainer(tmp_path / "run")
     assert trainer.cached is not None
-    opened, tries = StateSpool.open, itertools.count(1)
+    opened, tries = StateStore.open, itertools.count(1)
     monkeypatch.setattr(time, "sleep", lambda seconds: None)
-    monkeypatch.setattr(StateSpool, "open", lambda path: opened(path) if next(tries) > 20 else None)
+    monkeypatch.setattr(StateStore, "open", lambda path: opened(path) if next(tries) > 20 else None)
     list(trainer.cached.refresh(0, STEPS))
-    assert trainer.cached.spool is not None
+    assert trainer.cached.store is not None
     assert next(tries) == 22
-    monkeypatch.setattr(StateSpool, "open", lambda path: None)
+    monkeypatch.setattr(StateStore, "open", lambda path: None)
     with pytest.raises(InputError, match="all processes need the run folder on one disk"):
         list(trainer.cached.refresh(0, STEPS))
 
@@ -324,12 +326,12 @@ def test_a_run_killed_before_in_and_after_a_refresh_ends_as_if_nobody_had_killed
     kill_at_line(2 + 1 + 6 + 1 + 2, path, minutes=MANY)  # two steps past the refresh at 6, of which is saved
     assert Run(path).metrics()[-1]["step"] == 8
     kill_reading(4, path)  # in the refresh at 12
-    assert StateSpool.open(path / "states" / "last") is None
-    assert files(path / "states") != set()  # half a spool, in nobody's way
+    assert StateStore.open(path / "states" / "last") is None
+    assert files(path / "states") != set()  # half a store, in nobody's way
     kill_at_line(2 + 1 + 6 + 1 + 7 + 1 + 3, path, minutes=0.0)  # the epoch ended at 9, with a validation
-    spool = StateSpool.open(path / "states" / "last")
-    assert spool is not None
-    assert spool.about["step"] == 12
+    store = StateStore.open(path / "states" / "last")
+    assert store is not None
+    assert store.about["step"] == 12
     assert "no stored states" not in (tmp_path / "log").read_text()
     assert_same_run(trained(path, **CACHED), whole)
     assert not (path / "states").exists()
@@ -401,9 +403,9 @@ def stopped(path: Path, monkeypatch: pytest.MonkeyPatch, step: int) -> Run:
 
 def test_ctrl_c_keeps_the_states(whole: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = stopped(tmp_path / "run", monkeypatch, 8)
-    spool = StateSpool.open(run.states / "last")
-    assert spool is not None
-    assert spool.about["step"] == 6
+    store = StateStore.open(run.states / "last")
+    assert store is not None
+    assert store.about["step"] == 6
     assert_same_run(trained(run.path, **CACHED), whole)
 
 

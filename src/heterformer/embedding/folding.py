@@ -82,11 +82,11 @@ def folded_rows(
     Part by part, as all embedding: memory holds no more than a part, and a kill loses no more.
     """
     dim = len(_prior(model, node_type, known)[0])
-    rows = RowFile(folder / f"{node_type}.folded.bin", len(new.nodes), (dim,), np.float32)
+    rows = RowFile(folder / f"{node_type}.folded.npy", len(new.nodes), (dim,), np.float32)
     if not (missing := list(rows.missing())):
         return rows
     folding = Folding(model, node_type, new, tokens, known)
-    seen = RowFile(folder / f"{node_type}.seen.bin", len(folding.numbers), (dim,), np.float32)
+    seen = RowFile(folder / f"{node_type}.seen.npy", len(folding.numbers), (dim,), np.float32)
     with progress_bar(f"reading texts of new {node_type} nodes", seen.count, "texts") as bar:
         for start, stop in seen.missing():
             seen.write(start, folding.seen(start, stop).numpy())

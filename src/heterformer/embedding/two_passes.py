@@ -40,6 +40,7 @@ from heterformer.network.tokens import open_tokens
 from heterformer.progress import progress_bar
 from heterformer.states import row_file
 from heterformer.states.row_file import RowFile, kept_array
+from heterformer.states.store import NUMBERS
 from heterformer.states.text_states import TextStates
 
 
@@ -150,7 +151,7 @@ class Embedding:
         self.processes.barrier()
 
     def _row_file(self, folder: Path, node_type: NodeType) -> RowFile:
-        path, count = folder / f"{node_type}.vectors.bin", self.schema.counts[node_type]
+        path, count = folder / f"{node_type}.vectors.npy", self.schema.counts[node_type]
         return RowFile(path, count, (self.trained.width,), self.options.dtype, writer=self.processes.rank)
 
     def _own_missing(self, file: RowFile) -> list[tuple[int, int]]:
@@ -167,16 +168,20 @@ class Embedding:
         dtype = np.dtype(self.options.states_dtype)
         if self.processes.world_size > 1 and self.options.states == "own":
             name = f"{self.processes.rank}-of-{self.processes.world_size}"
-            needed = kept_array(folder / f"needed-{name}.npy", lambda: np.flatnonzero(self._needed(todo)))
-            return TextStates(folder / f"states-{name}.bin", self.model, self.tokens, needed, dtype)
-        path = folder / "needed.npy"
+            store = folder / f"states-{name}"
+            store.mkdir(exist_ok=True)
+            needed = kept_array(store / NUMBERS, lambda: np.flatnonzero(self._needed(todo)))
+            return TextStates(store, self.model, self.tokens, needed, dtype)
+        store = folder / "states"
+        path = store / NUMBERS
         if not self.processes.broadcast(path.exists()):
             wanted = self.processes.all_reduce_any(torch.from_numpy(self._needed(todo))).numpy()
             if self.processes.is_main:
+                store.mkdir(exist_ok=True)
                 kept_array(path, lambda: np.flatnonzero(wanted))
             self.processes.barrier()
         needed = np.load(path, allow_pickle=False)
-        return TextStates(folder / "states.bin", self.model, self.tokens, needed, dtype, self.processes)
+        return TextStates(store, self.model, self.tokens, needed, dtype, self.processes)
 
     def _needed(self, todo: dict[NodeType, list[tuple[int, int]]]) -> NDArray[np.bool_]:
         """(N,): of each text, whether its states are what a missing vector is made of."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.lib import format as npy
 from numpy.typing import DTypeLike, NDArray
 
 from heterformer.arrays import Ints
@@ -27,7 +29,7 @@ def kept_array(path: Path, make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
 
 
 class RowFile:
-    """``count`` rows of equal shape in a plain binary file, and beside it a list of the parts that are done.
+    """``count`` rows of equal shape in a ``.npy`` file, and beside it a list of the parts that are written.
 
     Rows are read one by one into memory of their own. Through a mapping the kernel would map sixteen pages
     around each row, and a batch of scattered rows would hold a good part of the file. Several writers can
@@ -42,15 +44,43 @@ class RowFile:
         dtype: DTypeLike,
         part: int | None = None,
         writer: int = 0,
+        *,
+        create: bool = True,
     ) -> None:
+        """Make the file, or go on with one that is there; ``part`` rows are written at once."""
         self.path, self.count, self.part = path, count, part or PART
         self.shape, self.dtype = shape, np.dtype(dtype)
-        self._done = path.with_suffix(f".{writer}.done")
-        if not path.exists():
+        self._header = _npy_header((count, *shape), self.dtype)
+        self._own_list = path.with_suffix(f".{writer}.done")
+        if create:
+            self._create()
+
+    @classmethod
+    def open(cls, path: Path) -> RowFile:
+        """A file to read from; ``ValueError`` if it is not as long as it says."""
+        with path.open("rb") as file:
+            npy.read_magic(file)
+            shape, _, dtype = npy.read_array_header_1_0(file)
+        if not shape or dtype.hasobject:
+            raise ValueError(f"{path} holds no rows of numbers")
+        rows = cls(path, shape[0], shape[1:], dtype, create=False)
+        if path.stat().st_size != rows.offset(rows.count):
+            raise ValueError(f"{path} has another length than {rows.offset(rows.count)} bytes")
+        return rows
+
+    def _create(self) -> None:
+        if not self.path.exists():
             for list_of_parts in self._lists():
                 list_of_parts.unlink()  # says nothing about a file that is gone
-        with path.open("ab") as file:
-            file.truncate(count * self.row_bytes)
+        with self.path.open("ab") as file:
+            if file.tell() < len(self._header):
+                file.truncate(0)
+                file.write(self._header)
+            file.truncate(self.offset(self.count))
+
+    def offset(self, row: int) -> int:
+        """Where in the file a row begins."""
+        return len(self._header) + row * self.row_bytes
 
     @property
     def row_bytes(self) -> int:
@@ -62,38 +92,51 @@ class RowFile:
 
     def missing(self) -> Iterator[tuple[int, int]]:
         """The parts that are still to be written."""
-        done = self._finished()
-        return (part for part in self.parts() if part[0] not in done)
+        written = self._written()
+        return (part for part in self.parts() if part not in written)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all rows are written; a file without any list of parts was written as a whole."""
+        return not self._lists() or sum(stop - start for start, stop in self._written()) == self.count
 
     def write(self, start: int, values: NDArray[Any]) -> None:
-        """Write one whole part, then note that it is done: in this order, whenever a kill comes."""
+        """Write one whole part, then note that it is written: in this order, whenever a kill comes."""
         with self.path.open("r+b") as file:
-            file.seek(start * self.row_bytes)
+            file.seek(self.offset(start))
             file.write(np.ascontiguousarray(values, dtype=self.dtype).tobytes())
             file.flush()
             os.fsync(file.fileno())
-        with self._done.open("a", encoding="ascii") as file:
-            file.write(f"{start}\n")
+        with self._own_list.open("a", encoding="ascii") as file:
+            file.write(f"{start} {start + len(values)}\n")
 
     def read(self, rows: Ints | slice) -> NDArray[Any]:
         """A copy of the chosen rows."""
         wanted = np.arange(*rows.indices(self.count)) if isinstance(rows, slice) else rows
-        found = np.empty((len(wanted), *self.shape), dtype=self.dtype)
-        if found.size:
-            into = memoryview(found.reshape(-1).view(np.uint8).data)
+        values = np.empty((len(wanted), *self.shape), dtype=self.dtype)
+        if values.size:
+            into = memoryview(values.reshape(-1).view(np.uint8).data)
             with self.path.open("rb", buffering=0) as file:
                 for start, stop in _runs(wanted):
                     part = into[start * self.row_bytes : stop * self.row_bytes]
-                    if os.preadv(file.fileno(), [part], int(wanted[start]) * self.row_bytes) != len(part):
+                    if os.preadv(file.fileno(), [part], self.offset(int(wanted[start]))) != len(part):
                         raise InputError(f"{self.path}: is shorter than it was; remove it and start again.")
-        return found
+        return values
 
-    def _finished(self) -> set[int]:
+    def _written(self) -> set[tuple[int, int]]:
         lines = [line for path in self._lists() for line in path.read_text("ascii").splitlines(keepends=True)]
-        return {int(line) for line in lines if line.endswith("\n")}  # a kill may have cut the last one
+        whole = [line.split() for line in lines if line.endswith("\n")]  # a kill may have cut the last one
+        return {(int(start), int(stop)) for start, stop in whole}
 
     def _lists(self) -> list[Path]:
         return [p for p in self.path.parent.glob("*.done") if p.name.rsplit(".", 2)[0] == self.path.stem]
+
+
+def _npy_header(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bytes:
+    header = io.BytesIO()
+    description = {"descr": npy.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+    npy.write_array_header_1_0(header, description)
+    return header.getvalue()
 
 
 def _runs(rows: Ints) -> list[tuple[int, int]]:

@@ -17,51 +17,55 @@ from heterformer.models.contract import NodeEncoder
 from heterformer.models.inference import each_text, evaluating
 from heterformer.network.tokens import PackedTokens
 from heterformer.progress import progress_bar
-from heterformer.states.row_file import RowFile
+from heterformer.states.store import StateStore
 from heterformer.temporary import scratch_folder
 
 
 class TextStates:
-    """The states of some texts of a network in a file that survives kills, found by the texts' numbers.
+    """The states of some texts of a network in a store that survives kills.
 
     Several processes fill it together, each its share of the missing parts, and read it all.
     """
 
     def __init__(
         self,
-        path: Path,
+        folder: Path,
         model: NodeEncoder,
         tokens: PackedTokens,
         numbers: Ints,
         dtype: DTypeLike,
         processes: ProcessGroup | None = None,
+        part: int | None = None,
     ) -> None:
-        self.model, self.tokens, self.numbers = model, tokens, numbers  # numbers ascend
+        """Of the texts ``numbers``, ascending, unless the store in ``folder`` is there already."""
+        self.model, self.tokens = model, tokens
         self.processes = processes or ProcessGroup()
         with evaluating(model):
             shape = each_text(model.text_states, tokens, numbers[:0], model.device).shape[1:]  # (S, d)
-        count, writer = len(numbers) if shape[0] else 0, self.processes.rank
+        if not shape[0]:  # a model that looks at no neighbour's text needs no rows
+            numbers = numbers[:0]
         with self.processes.main_process_first():
-            self.file = RowFile(path, count, tuple(shape), dtype, writer=writer)
+            self.store = StateStore.create(folder, numbers, tuple(shape), dtype, part, self.processes.rank)
 
     def fill(self) -> None:
         """Compute what is not there yet."""
-        with evaluating(self.model), progress_bar("reading texts", self.file.count, "texts") as bar:
-            missing = list(self.file.missing())
-            bar.advance(self.file.count - sum(stop - start for start, stop in missing))
+        file = self.store.file
+        with evaluating(self.model), progress_bar("reading texts", file.count, "texts") as bar:
+            missing = list(file.missing())
+            bar.advance(file.count - sum(stop - start for start, stop in missing))
             self.processes.barrier()  # until all know what is missing
             for start, stop in missing[self.processes.share(len(missing))]:
-                numbers = self.numbers[start:stop]
+                numbers = self.store.numbers[start:stop]
                 states = each_text(self.model.text_states, self.tokens, numbers, self.model.device)
-                self.file.write(start, states.numpy())
+                file.write(start, states.numpy())
                 bar.advance((stop - start) * self.processes.world_size)
         self.processes.barrier()
 
     def __call__(self, numbers: Ints) -> Tensor:
         """(N, S, d): the states of the texts ``numbers``."""
-        if self.file.count == 0:
-            return torch.empty(len(numbers), *self.file.shape)
-        return torch.from_numpy(self.file.read(np.searchsorted(self.numbers, numbers))).float()
+        if not self.store.file.row_bytes:
+            return torch.empty(len(numbers), *self.store.file.shape)
+        return torch.from_numpy(self.store.read(numbers)).float()
 
 
 @contextmanager
@@ -79,7 +83,7 @@ def stored_states(
             name = str(stack.enter_context(scratch_folder(folder)))
         name = processes.broadcast_text(name)
         numbers = np.arange(len(tokens.offsets) - 1)
-        spool = TextStates(Path(name) / "states.bin", model, tokens, numbers, np.float32, processes)
-        spool.fill()
-        yield spool
+        states = TextStates(Path(name) / "states", model, tokens, numbers, np.float32, processes)
+        states.fill()
+        yield states
         processes.barrier()  # nobody reads it any more

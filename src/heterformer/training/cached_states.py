@@ -1,4 +1,4 @@
-"""Neighbours' states from a spool instead of the step's own graph: a step then costs what its centres cost.
+"""Neighbours' states from the disk instead of the step's own graph: a step then costs what its centres cost.
 
 No gradient reaches the neighbours' texts, and a state is as old as the last refresh. Which texts a step
 will meet is known beforehand, so a refresh reads those until the next one and no others.
@@ -24,7 +24,7 @@ from heterformer.distributed import ProcessGroup
 from heterformer.errors import InputError
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.inference import each_text, evaluating, neighbor_numbers
-from heterformer.states.spool import StateSpool, Write, write_spool
+from heterformer.states.store import StateStore, new_store
 
 TEXTS = 2048  # read between two moves of the progress bar
 STORED = np.float32  # of some PLMs the [CLS] states of all texts agree in the three digits of float16
@@ -50,7 +50,7 @@ class CachedStates:
         self.processes = processes or ProcessGroup()
         self.every = every or batches.steps_per_epoch
         self.shape = self._states(np.arange(1)).shape[1:]  # (S, d)
-        self.spool = StateSpool.open(self._path)
+        self.store = StateStore.open(self._path)
 
     @property
     def _path(self) -> Path:
@@ -61,10 +61,10 @@ class CachedStates:
 
         A refresh uses the weights of its step, so that step's checkpoint must be on the disk before.
         """
-        if self.spool is None or self.spool.about.get("batches") != self._batches:
+        if self.store is None or self.store.about.get("batches") != self._batches:
             return True
         due = step - step % self.every
-        return not due <= self.spool.about["step"] <= step < self.spool.about["until"]
+        return not due <= self.store.about["step"] <= step < self.store.about["until"]
 
     @property
     def _batches(self) -> list[int]:
@@ -74,49 +74,55 @@ class CachedStates:
     def refresh(self, step: int, end: int) -> Generator[tuple[int, int], None, None]:
         """Compute what the steps from ``step`` to the next refresh, or to ``end``, will need.
 
-        Every process reads a part of the texts; the first one writes all, and the others open its spool.
+        Every process reads a part of the texts; the first one writes all, and the others open its store.
         Yields (texts read, texts to read) as it proceeds; who stops listening leaves no states behind.
         """
         start = time.monotonic()
         until = min(step - step % self.every + self.every, end)
         numbers = self._met(step, until)
-        self.remove()  # first, since two spools take twice the room
+        self.remove()  # first, since two stores take twice the room
         about: dict[str, Any] = {"step": step, "until": until, "texts": len(numbers)}
         about["batches"] = self._batches
-        with self._writing(numbers, about) as write:
-            for first in range(0, len(numbers), TEXTS * self.processes.world_size):
-                own = first + TEXTS * self.processes.rank
+        at_once = TEXTS * self.processes.world_size
+        with self._writing(numbers, about, at_once) as store:
+            for start in range(0, len(numbers), at_once):
+                own = start + TEXTS * self.processes.rank
                 states = self._states(numbers[own : own + TEXTS])  # (n, S, d)
-                write(first, self.processes.all_gather(states).cpu().numpy())
-                yield min(first + TEXTS * self.processes.world_size, len(numbers)), len(numbers)
+                states = self.processes.all_gather(states)
+                if store is not None:
+                    store.file.write(start, states.cpu().numpy())
+                yield min(start + at_once, len(numbers)), len(numbers)
             about["seconds"] = round(time.monotonic() - start, 3)
         self.processes.barrier()
-        self.spool = self._written(step)
+        self.store = self._written(step)
 
-    def _written(self, step: int) -> StateSpool:
+    def _written(self, step: int) -> StateStore:
         """What the first process wrote; a disk of several machines may show it to the others only later."""
         for _ in range(60):
-            spool = StateSpool.open(self._path)
-            if spool is not None and spool.about["step"] == step:
-                return spool
+            store = StateStore.open(self._path)
+            if store is not None and store.about["step"] == step:
+                return store
             time.sleep(1)
         raise InputError(f"{self._path}: cannot be read here; all processes need the run folder on one disk.")
 
-    def _writing(self, numbers: NDArray[np.int64], about: dict[str, Any]) -> AbstractContextManager[Write]:
+    def _writing(
+        self, numbers: NDArray[np.int64], about: dict[str, Any], part: int
+    ) -> AbstractContextManager[StateStore | None]:
+        """The store that is written to, which is the main process's alone."""
         if self.processes.is_main:
-            return write_spool(self._path, numbers, self.shape, STORED, about)
-        return nullcontext(lambda start, rows: None)
+            return new_store(self._path, numbers, tuple(self.shape), STORED, about, part)
+        return nullcontext()
 
     def of(self, batch: Batch) -> Tensor:
         """(neighbour texts, S, d) for a batch, on the model's device."""
-        assert self.spool is not None
-        rows = torch.from_numpy(self.spool.rows(neighbor_numbers(batch)))
+        assert self.store is not None
+        rows = torch.from_numpy(self.store.read(neighbor_numbers(batch)))
         # A copy, which PyTorch aligns: for the same bits in every run.
         return rows.to(self.model.device, copy=True)
 
     def remove(self) -> None:
         """Free the disk."""
-        self.spool = None
+        self.store = None
         if self.processes.is_main:
             shutil.rmtree(self.folder, ignore_errors=True)
 

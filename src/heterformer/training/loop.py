@@ -306,7 +306,7 @@ class Trainer:
                     bar.describe(f"refreshing states, {read:,} of {texts:,} texts")
                     if self._stops(interrupted):
                         return False
-        about = cached.spool.about if cached.spool is not None else {}
+        about = cached.store.about if cached.store is not None else {}
         if about["step"] == step:  # in a run that goes on, its line has been forgotten
             self._log(refresh={"texts": about["texts"], "seconds": about["seconds"]})
         return True

@@ -1,0 +1,90 @@
+"""The states of texts on disk: written part by part, found by the texts' numbers.
+
+A folder with ``numbers.npy`` (the texts, ascending), ``states.npy`` (a row for each) and the lists of parts
+that are written. Cached training adds ``about.json``, which says what its states are of.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from heterformer.arrays import Ints, mapped
+from heterformer.errors import InputError
+from heterformer.files import readable, replace_folder
+from heterformer.states.row_file import RowFile, kept_array
+
+ABOUT, NUMBERS, STATES = "about.json", "numbers.npy", "states.npy"
+
+
+class StateStore:
+    """A row of numbers for each of some texts. Several processes can fill it, and any number read it."""
+
+    def __init__(self, numbers: Ints, file: RowFile, about: dict[str, Any] | None = None) -> None:
+        self.numbers, self.file = numbers, file  # numbers ascend
+        self.about = about or {}  # what its writer wants to remember
+
+    @classmethod
+    def create(
+        cls,
+        folder: Path,
+        numbers: Ints,
+        shape: tuple[int, ...],
+        dtype: DTypeLike,
+        part: int | None = None,
+        writer: int = 0,
+    ) -> StateStore:
+        """Begin a store, or go on with one that a kill has left unfinished."""
+        folder.mkdir(exist_ok=True)
+        stored = kept_array(folder / NUMBERS, lambda: numbers)
+        return cls(stored, RowFile(folder / STATES, len(stored), shape, dtype, part, writer))
+
+    @classmethod
+    def open(cls, folder: Path) -> StateStore | None:
+        """What ``new_store`` completed there, or nothing if that is missing or damaged."""
+        try:
+            folder = readable(folder)
+            about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
+            store = cls(mapped(folder / NUMBERS), RowFile.open(folder / STATES), dict(about))
+        except (OSError, ValueError, TypeError, EOFError):
+            return None
+        return store if store.file.is_complete and len(store.numbers) == store.file.count else None
+
+    def read(self, numbers: Ints) -> NDArray[Any]:
+        """(n, S, d): a copy of the rows of these texts, in the stored type."""
+        position = np.searchsorted(self.numbers, numbers)
+        if (position == len(self.numbers)).any() or (self.numbers[position] != numbers).any():
+            missing = np.setdiff1d(numbers, self.numbers)
+            raise KeyError(f"text {missing[0]} and {len(missing) - 1} more are not among the stored texts")
+        return self.file.read(position)
+
+
+@contextmanager
+def new_store(
+    folder: Path,
+    numbers: Ints,
+    shape: tuple[int, ...],
+    dtype: DTypeLike,
+    about: dict[str, Any],
+    part: int | None = None,
+) -> Iterator[StateStore]:
+    """A store to fill, which appears at ``folder`` once all of it is written.
+
+    ``about`` may still change until then. Should anything fail, no store is left.
+    """
+    try:
+        with replace_folder(folder) as partial:
+            store = StateStore.create(partial, numbers, shape, dtype, part)
+            yield store
+            if missing := list(store.file.missing()):
+                raise ValueError(f"{folder}: rows {missing[0][0]} to {missing[0][1]} were never written")
+            (partial / ABOUT).write_text(json.dumps(about), encoding="utf-8")
+    except OSError as error:
+        reason = error.strerror or error
+        raise InputError(f"{folder}: the states of texts cannot be stored ({reason}).") from error
