@@ -42,9 +42,9 @@ class Batcher:
     def sample(self, node_type: NodeType, rows: Ints, sampler: Sampler) -> SampledNodes:
         """The nodes with their sampled neighbours, of which batches can be made."""
         edges = []
-        for neighbor_type in self._neighbor_types(node_type):
+        for neighbor_type in self.neighbor_types(node_type):
             sample = sampler.sample(self.visible, node_type, neighbor_type, rows, self.fan_out[neighbor_type])
-            edges.append(SampledEdges(neighbor_type, self._edge_types(node_type, neighbor_type), *sample))
+            edges.append(SampledEdges(neighbor_type, self.edge_types(node_type, neighbor_type), *sample))
         return SampledNodes(node_type, rows, tuple(edges))
 
     def nodes(self, node_type: NodeType, rows: Ints, sampler: Sampler) -> Batch:
@@ -118,7 +118,7 @@ class Batcher:
         sampled: list[list[SampledEdges]] = [[] for _ in keys]
         offsets = [0] * len(keys)  # of the group's centres among those of each batch
         for group in groups:
-            for neighbor_type in self._neighbor_types(group.node_type):
+            for neighbor_type in self.neighbor_types(group.node_type):
                 for number, edges in enumerate(self._sampled(group, neighbor_type, keys, offsets)):
                     sampled[number].append(edges if bare is None else edges.without(bare[number]))
             offsets = [start + len(rows) for start, rows in zip(offsets, group.rows, strict=True)]
@@ -141,7 +141,7 @@ class Batcher:
             self.fan_out[neighbor_type],
             np.concatenate(group.partners) if group.partner_type == neighbor_type else None,
         )
-        edge_types = self._edge_types(group.node_type, neighbor_type)
+        edge_types = self.edge_types(group.node_type, neighbor_type)
         begins = np.concatenate([[0], np.cumsum(lengths)])
         cuts = np.searchsorted(sample.center, begins)
         return [
@@ -149,11 +149,12 @@ class Batcher:
             for a, b, begin, offset in zip(cuts[:-1], cuts[1:], begins, offsets, strict=False)
         ]
 
-    def _neighbor_types(self, node_type: NodeType) -> list[NodeType]:
+    def neighbor_types(self, node_type: NodeType) -> list[NodeType]:
         """Those of which neighbours are sampled at all."""
         return [t for t in self.schema.neighbor_types_of(node_type) if self.fan_out.get(t, 0) > 0]
 
-    def _edge_types(self, center: NodeType, neighbor: NodeType) -> tuple[tuple[int, EdgeType], ...]:
+    def edge_types(self, center: NodeType, neighbor: NodeType) -> tuple[tuple[int, EdgeType], ...]:
+        """The edge types that join a centre to such neighbours, with their numbers in the schema."""
         numbered = enumerate(self.schema.edge_types)
         return tuple((n, e) for n, e in numbered if (e.center, e.neighbor) == (center, neighbor))
 

@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
-from heterformer.batches.batcher import Batcher
+from heterformer.batches.batcher import Batcher, SampledNodes
 from heterformer.batches.stable import StableSampler
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.distributed import ProcessGroup
+from heterformer.embedding.neighborhoods import SampledParts
 from heterformer.embedding.options import EmbedOptions
 from heterformer.embedding.signatures import Signatures
 from heterformer.embedding.since import Since
@@ -34,7 +35,7 @@ from heterformer.embedding.vectors import (
 from heterformer.errors import OptionError
 from heterformer.files import replace_folder
 from heterformer.models.contract import HeterogeneousEncoder, NodeEncoder
-from heterformer.models.inference import center_batches, neighbor_numbers, sampled_vectors
+from heterformer.models.inference import center_batches, sampled_vectors
 from heterformer.network.schema import NodeType
 from heterformer.network.tokens import open_tokens
 from heterformer.progress import progress_bar
@@ -139,20 +140,43 @@ class Embedding:
             self.model, self.folded = adapt_to_network(
                 self.trained, self.visible, self.tokens, folder, self.since
             )
-            self.vectors = {t: self._row_file(folder, t) for t in self.types if t in self.schema.text_rich}
-        self.signatures = Signatures(self.model, self.tokens, self.folded)
+            text_rich = [t for t in self.types if t in self.schema.text_rich]
+            width, dtype = (self.trained.width,), self.options.dtype
+            self.vectors = {t: self._row_file(folder, t, "vectors", width, dtype) for t in text_rich}
+            self.signatures = {t: self._row_file(folder, t, "signatures", (), np.uint64) for t in text_rich}
+            self.sampled = SampledParts(folder, self.batcher, self.sampler)
+        self._signatures = Signatures(self.model, self.tokens, self.folded)
+        self._sample()
         todo = {t: self._own_missing(file) for t, file in self.vectors.items()}
         if self.processes.any(any(todo.values())):
-            spool = self._spool(folder, todo)
+            states = self._text_states(folder, todo)
             fast = self.options.precision == "bf16"
             with torch.autocast(self.model.device.type, torch.bfloat16, enabled=fast):
-                spool.fill()
-                self._fill(todo, spool)
+                states.fill()
+                self._fill(todo, states)
         self.processes.barrier()
 
-    def _row_file(self, folder: Path, node_type: NodeType) -> RowFile:
-        path, count = folder / f"{node_type}.vectors.npy", self.schema.counts[node_type]
-        return RowFile(path, count, (self.trained.width,), self.options.dtype, writer=self.processes.rank)
+    def _row_file(
+        self, folder: Path, node_type: NodeType, name: str, shape: tuple[int, ...], dtype: DTypeLike
+    ) -> RowFile:
+        path, count = folder / f"{node_type}.{name}.npy", self.schema.counts[node_type]
+        return RowFile(path, count, shape, dtype, writer=self.processes.rank)
+
+    def _sample(self) -> None:
+        """Sample the neighbourhoods of this process's nodes, and note what their vectors are made of."""
+        todo = {t: self._own_missing(file) for t, file in self.signatures.items()}
+        total = sum(stop - start for parts in todo.values() for start, stop in parts)
+        if not total:
+            return
+        with progress_bar("sampling neighbours", total, "nodes") as bar:
+            for node_type, parts in todo.items():
+                for start, stop in parts:
+                    signatures = np.empty(stop - start, dtype=np.uint64)
+                    nodes = self.sampled.part(node_type, start, stop)
+                    for positions, batch in center_batches(self.batcher, nodes):
+                        signatures[positions] = self._signatures.of(batch)
+                    self.signatures[node_type].write(start, signatures)
+                    bar.advance(stop - start)
 
     def _own_missing(self, file: RowFile) -> list[tuple[int, int]]:
         """What this process has to make: whole parts, so that no vector depends on who makes it."""
@@ -160,7 +184,7 @@ class Embedding:
         own = set(parts[self.processes.share(len(parts))])
         return [part for part in file.missing() if part in own]
 
-    def _spool(self, folder: Path, todo: dict[NodeType, list[tuple[int, int]]]) -> TextStates:
+    def _text_states(self, folder: Path, todo: dict[NodeType, list[tuple[int, int]]]) -> TextStates:
         """States of the texts that are neighbours: one file for all processes, or of each one's own nodes.
 
         Which texts it has rows for is decided in the first call, and the same in one that goes on.
@@ -186,34 +210,24 @@ class Embedding:
     def _needed(self, todo: dict[NodeType, list[tuple[int, int]]]) -> NDArray[np.bool_]:
         """(N,): of each text, whether its states are what a missing vector is made of."""
         wanted = np.zeros(len(self.tokens.offsets) - 1, dtype=bool)
-        total = sum(stop - start for parts in todo.values() for start, stop in parts)
-        with progress_bar("sampling neighbours", total, "nodes") as bar:
-            for node_type, parts in todo.items():
-                for start, stop in parts:
-                    rows = self._changed(node_type, start, stop)
-                    for _, batch in center_batches(
-                        self.batcher, self.batcher.sample(node_type, rows, self.sampler)
-                    ):
-                        wanted[neighbor_numbers(batch)] = True
-                    bar.advance(stop - start)
+        for node_type, parts in todo.items():
+            for start, stop in parts:
+                for edges in self._changed(node_type, start, stop).edges:
+                    if edges.neighbor_type in self.tokens.first:
+                        wanted[edges.neighbor.astype(np.int64) + self.tokens.first[edges.neighbor_type]] = (
+                            True
+                        )
         return wanted
 
-    def _changed(self, node_type: NodeType, start: int, stop: int) -> NDArray[np.int64]:
-        """Of a part's rows, those whose vectors are not known from an earlier embedding."""
-        rows = np.arange(start, stop)
+    def _changed(self, node_type: NodeType, start: int, stop: int) -> SampledNodes:
+        """Of a part's nodes, those whose vectors are not known from an earlier embedding."""
+        nodes = self.sampled.part(node_type, start, stop)
         if self.since is None:
-            return rows
-        return rows[~self.since.holds(node_type, rows, self._signatures(node_type, rows))]
+            return nodes
+        signatures = self.signatures[node_type].read(slice(start, stop))
+        return nodes.select(np.flatnonzero(~self.since.holds(node_type, nodes.rows, signatures)))
 
-    def _signatures(self, node_type: NodeType, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
-        found = np.empty(len(rows), dtype=np.uint64)
-        for positions, batch in center_batches(
-            self.batcher, self.batcher.sample(node_type, rows, self.sampler)
-        ):
-            found[positions] = self.signatures.of(batch)
-        return found
-
-    def _fill(self, todo: dict[NodeType, list[tuple[int, int]]], spool: TextStates) -> None:
+    def _fill(self, todo: dict[NodeType, list[tuple[int, int]]], states: TextStates) -> None:
         missing = sum(stop - start for parts in todo.values() for start, stop in parts)
         alone = self.processes.world_size == 1
         total = sum(file.count for file in self.vectors.values()) if alone else missing
@@ -221,16 +235,15 @@ class Embedding:
             bar.advance(total - missing)
             for node_type, parts in todo.items():
                 for start, stop in parts:
-                    self.vectors[node_type].write(start, self._part(node_type, start, stop, spool))
+                    self.vectors[node_type].write(start, self._part(node_type, start, stop, states))
                     bar.advance(stop - start)
 
-    def _part(self, node_type: NodeType, start: int, stop: int, spool: TextStates) -> NDArray[Any]:
+    def _part(self, node_type: NodeType, start: int, stop: int, states: TextStates) -> NDArray[Any]:
         vectors = np.empty((stop - start, self.trained.width), dtype=self.options.dtype)
-        rows = self._changed(node_type, start, stop)
-        nodes = self.batcher.sample(node_type, rows, self.sampler)
-        vectors[rows - start] = sampled_vectors(self.model, self.batcher, nodes, spool).numpy()
+        nodes = self._changed(node_type, start, stop)
+        vectors[nodes.rows - start] = sampled_vectors(self.model, self.batcher, nodes, states).numpy()
         if self.since is not None:
-            kept = np.setdiff1d(np.arange(start, stop), rows)
+            kept = np.setdiff1d(np.arange(start, stop), nodes.rows)
             if len(kept):  # the earlier output may not have the type at all
                 vectors[kept - start] = self.since.vectors(node_type, kept)
         return vectors
@@ -262,13 +275,13 @@ class Embedding:
     def chunks(self, node_type: NodeType, rows: slice = slice(None)) -> Iterator[Chunk]:
         """The finished vectors of one type, some thousand at a time, rows in network order."""
         ids = self.network.id_series(node_type)
-        first, end, _ = rows.indices(len(ids))
-        for start in range(first, end, ROWS):
+        begin, end, _ = rows.indices(len(ids))
+        for start in range(begin, end, ROWS):
             part = slice(start, min(start + ROWS, end))
             names = ids[part].to_list()
             if node_type in self.vectors:
-                signatures = self._signatures(node_type, np.arange(part.start, part.stop))
-                yield Chunk(node_type, names, self.vectors[node_type].read(part), signatures, {})
+                vectors, signatures = (file[node_type].read(part) for file in (self.vectors, self.signatures))
+                yield Chunk(node_type, names, vectors, signatures, {})
             else:
                 yield self._textless_chunk(node_type, names, part)
 
@@ -283,7 +296,7 @@ class Embedding:
             vectors = self.model.textless_vectors(node_type, rows).float().cpu().numpy()
             h0 = self.model.textless.embeddings(node_type, rows).float().cpu().numpy()
         extra = {"h0": h0.astype(self.options.dtype)} if self._with_h0(node_type) else {}
-        signatures = self.signatures.textless(node_type)[part]
+        signatures = self._signatures.textless(node_type)[part]
         return Chunk(node_type, ids, vectors.astype(self.options.dtype), signatures, extra)
 
 
