@@ -77,7 +77,7 @@ def cached_vectors(model: Heterformer, shape: Shape, store: StateStore) -> Calla
     batch, rng = shape.batch(), np.random.default_rng(0)
 
     def vectors() -> Tensor:
-        numbers = np.sort(rng.choice(len(store.numbers), batch.neighbor_texts, replace=False))
+        numbers = np.sort(rng.choice(len(store.text_rows), batch.neighbor_texts, replace=False))
         states = torch.from_numpy(store.read(numbers)).float()
         return model(batch.without_neighbor_texts(), states)
 

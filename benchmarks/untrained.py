@@ -41,7 +41,7 @@ def main() -> None:
     schema, split = network.schema, make_split(network, SplitOptions())
     tokens = open_tokens(network, AutoTokenizer.from_pretrained(backbone_path("minilm")))
     batcher = Batcher(VisibleNetwork.for_evaluation(network, split), tokens)
-    every = np.arange(len(tokens.offsets) - 1)
+    every = np.arange(len(tokens))
     figures = []
     for readout in ("cls", "mean"):
         model = Heterformer.from_backbone(backbone_path("minilm"), network, readout=readout)
@@ -50,8 +50,8 @@ def main() -> None:
         for start in range(0, len(split.test), schema.test_batch_size):
             pairs = split.test[start : start + schema.test_batch_size]
             batch = batcher.pairs(pairs, evaluation_key(options.seed))
-            assert batch.text_numbers is not None
-            read = texts[batch.text_numbers]
+            assert batch.text_rows is not None
+            read = texts[batch.text_rows]
             own = read[batch.centers]
             near, count = own.clone(), torch.ones(len(own), 1)
             for edge_type, edges in batch.neighbors.items():

@@ -76,7 +76,7 @@ def same(one: Batch, other: Batch) -> bool:
 
 
 def _plain(batch: Batch) -> object:
-    optional = (batch.text_numbers, getattr(batch, "false_negatives", None))
+    optional = (batch.text_rows, getattr(batch, "false_negatives", None))
     return (
         batch.texts.tokens.tolist(),
         batch.texts.offsets.tolist(),

@@ -48,7 +48,7 @@ def test_texts_that_nobody_reads_are_emptied_and_the_others_keep_their_places(
 def test_without_neighbour_texts_only_centres_have_tokens() -> None:
     texts = packed([[1, 2], [3], [4, 5, 6]])
     edges = {EdgeType("paper", "cites", "paper"): Neighbors(torch.tensor([0, 1]), torch.tensor([0, 1]))}
-    batch = Batch(texts, 2, torch.tensor([2, 1]), edges, {}, text_numbers=torch.tensor([5, 6, 0]))
+    batch = Batch(texts, 2, torch.tensor([2, 1]), edges, {}, text_rows=torch.tensor([5, 6, 0]))
     left = batch.without_neighbor_texts()
     assert unpacked(left.texts) == [[], [3], [4, 5, 6]]
     assert left.neighbor_texts == 2

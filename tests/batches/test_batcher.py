@@ -61,9 +61,9 @@ def test_each_text_is_stored_once_neighbours_first(facts: Facts, key: np.uint64,
             assert len(edges.center) > 0
         words = [facts.texts[t][facts.ids[t].index(name)] for t, name in texts]
         assert batch.texts.tokens.tolist() == [n for w in words for n in tokenizer()(w)["input_ids"]]
-        numbers = [read.tokens.first[t] + facts.ids[t].index(name) for t, name in texts]
-        assert batch.text_numbers is not None
-        assert batch.text_numbers.tolist() == numbers
+        numbers = [read.tokens.text_offset[t] + facts.ids[t].index(name) for t, name in texts]
+        assert batch.text_rows is not None
+        assert batch.text_rows.tolist() == numbers
 
 
 @few

@@ -34,7 +34,7 @@ def test_a_slice_is_the_batch_of_its_pairs(facts: Facts, data: st.DataObject) ->
         assert found.pair_offset == start
         assert pair_slice(found, 0, 1).pair_offset == start
         assert same(pair_slice(found, 0, 1), batcher.pairs(pairs[start : start + 1], key))
-        unnumbered = pair_slice(replace(whole, text_numbers=None), start, stop)
+        unnumbered = pair_slice(replace(whole, text_rows=None), start, stop)
         assert read.centers(unnumbered) == read.centers(found)
 
 

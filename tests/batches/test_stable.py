@@ -100,14 +100,14 @@ def test_batches_of_nodes_can_be_made_of_it_and_batches_of_pairs_are_not() -> No
     batcher, sampler = Batcher(visible, tokens, {"paper": 3}), StableSampler(network, 0)
     row = network.rows("paper", ["c"])
     batch = batcher.nodes("paper", row, sampler)
-    assert batch.text_numbers is not None
-    shown = batch.text_numbers[: batch.neighbor_texts].tolist()
+    assert batch.text_rows is not None
+    shown = batch.text_rows[: batch.neighbor_texts].tolist()
     assert set(network.ids("paper", shown)) == drawn(network, "c", 3)
     key_row = network.rows("paper", ["4"])
     for number in range(20):  # neither end of a pair sees the other
         pair = batcher.pairs(np.stack([row, key_row], 1), np.uint64(number))
-        assert pair.text_numbers is not None
-        assert int(key_row[0]) not in pair.text_numbers[: pair.neighbor_texts].tolist()
+        assert pair.text_rows is not None
+        assert int(key_row[0]) not in pair.text_rows[: pair.neighbor_texts].tolist()
 
 
 @pytest.mark.parametrize("fan_out", [1, 1000])

@@ -302,7 +302,7 @@ def _umask() -> int:
 
 
 def test_a_model_without_a_tokenizer() -> None:
-    with pytest.raises(InputError, match="give embed a tokenizer="):
+    with pytest.raises(InputError, match="give tokenizer= as well"):
         embed(tiny_model(), tiny_network())
 
 

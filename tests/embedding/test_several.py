@@ -45,7 +45,9 @@ def in_small_parts(path: Path, out: Path, options: EmbedOptions, told: Path | No
         write(self, start, values)
         assert told is not None
         with told.open("a") as file:
-            file.write(f"{os.environ.get('RANK', '0')} {self.path.name} {start}\n")
+            file.write(
+                f"{os.environ.get('RANK', '0')} {self.path.relative_to(out.with_name(f'.{out.name}.work'))} {start}\n"
+            )
         time.sleep(0.02)
 
     if told is not None:
@@ -180,7 +182,7 @@ def counting_states(path: Path, out: Path, counts: Path) -> None:
 
     def counted(self: TextStates) -> None:
         with counts.open("a") as file:
-            file.write(f"{self.file.count}\n")
+            file.write(f"{self.store.file.count}\n")
         made(self)
 
     TextStates.fill = counted  # type: ignore[method-assign]

@@ -49,20 +49,20 @@ def test_company_and_order_do_not_matter(before: Hashes) -> None:
 
 def test_a_word_changes_the_text_and_those_next_to_it(before: Hashes) -> None:
     tokens, batch = tiny_tokens(), batch_of()
-    assert batch.text_numbers is not None
-    number = int(batch.text_numbers[0])  # a neighbour's text, and perhaps a centre's
+    assert batch.text_rows is not None
+    number = int(batch.text_rows[0])  # a neighbour's text, and perhaps a centre's
     changed = tokens.tokens.copy()
     changed[tokens.offsets[number] + 1] += 1
-    other = PackedTokens(tokens.first, tokens.offsets, changed)
+    other = PackedTokens(tokens.text_offset, tokens.offsets, changed)
     found = Signatures(tiny_model(), other).of(batch)
     near = {
         int(c)
         for r, edges in batch.neighbors.items()
         if r.neighbor == "paper"
         for c, n in zip(edges.center, edges.node, strict=True)
-        if batch.text_numbers[n] == number
+        if batch.text_rows[n] == number
     }
-    near |= {i for i, c in enumerate(batch.centers) if batch.text_numbers[c] == number}
+    near |= {i for i, c in enumerate(batch.centers) if batch.text_rows[c] == number}
     assert {i for i in range(len(ROWS)) if found[i] != before[i]} == near
     assert near
 

@@ -26,14 +26,14 @@ class Cheater(nn.Module):
         return torch.zeros(len(texts), 1, 1)
 
     def forward(self, batch: Batch, states: Tensor) -> Tensor:
-        assert batch.text_numbers is not None
+        assert batch.text_rows is not None
         assert len(states) == batch.neighbor_texts
         own = torch.zeros(len(batch.centers), self.texts)
-        own[torch.arange(len(own)), batch.text_numbers[batch.centers]] = 1
+        own[torch.arange(len(own)), batch.text_rows[batch.centers]] = 1
         shown = torch.zeros_like(own)
         for edge_type, edges in batch.neighbors.items():
             if edge_type.neighbor not in batch.textless:
-                shown[edges.center, batch.text_numbers[edges.node]] = 1
+                shown[edges.center, batch.text_rows[edges.node]] = 1
         return torch.cat([own, shown], 1)
 
     def scores(self, queries: Tensor, keys: Tensor) -> Tensor:

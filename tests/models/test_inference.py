@@ -45,7 +45,7 @@ def batcher_of(network: Network) -> Batcher:
 
 
 def states_of(model: Heterformer, batcher: Batcher, more: float = 0.0) -> inference.StoredStates:
-    count = len(batcher.tokens.offsets) - 1
+    count = len(batcher.tokens)
     states = each_text(model.text_states, batcher.tokens, np.arange(count), model.device) + more
     return lambda numbers: states[torch.from_numpy(numbers)]
 

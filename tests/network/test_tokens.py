@@ -46,7 +46,7 @@ def test_tokens_are_what_the_tokenizer_gives_text_by_text(network: Network) -> N
     tokens = open_tokens(network, new_tokenizer())
     assert texts_of(tokens) == expected(network, new_tokenizer(), limit=32)
     assert [len(t) for t in texts_of(tokens)] == [4, 2, 32, 3, 5]
-    assert tokens.first == {"paper": 0, "work": 3}
+    assert tokens.text_offset == {"paper": 0, "work": 3}
 
 
 def test_chosen_texts_are_gathered_in_their_order(network: Network) -> None:

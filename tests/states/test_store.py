@@ -29,7 +29,7 @@ def test_a_row_is_found_by_its_texts_number_in_whatever_order(tmp_path: Path) ->
     store = written(tmp_path / "store")
     assert np.array_equal(store.read(np.array([40, 2, 7, 7])), ROWS[[4, 0, 2, 2]])
     assert store.read(NUMBERS[:0]).shape == (0, 2, 3)
-    assert np.array_equal(store.numbers, NUMBERS)
+    assert np.array_equal(store.text_rows, NUMBERS)
 
 
 def test_half_the_room_for_half_the_digits(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_what_is_to_be_remembered_may_be_known_at_the_end_only(tmp_path: Path) -
 def test_a_new_store_takes_an_old_ones_place(tmp_path: Path) -> None:
     written(tmp_path / "store")
     store = written(tmp_path / "store", numbers=NUMBERS + 1)
-    assert np.array_equal(store.numbers, NUMBERS + 1)
+    assert np.array_equal(store.text_rows, NUMBERS + 1)
     assert files(tmp_path) == {"store", *(f"store/{name}.npy" for name in ("numbers", "states"))} | {
         "store/about.json",
         "store/states.0.done",

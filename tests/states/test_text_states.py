@@ -28,7 +28,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def main_process_first(model: Heterformer, tokens: PackedTokens) -> torch.Tensor:
     found = []
-    for number in range(len(tokens.offsets) - 1):
+    for number in range(len(tokens)):
         packed, offsets = tokens.gather(np.array([number]))
         with torch.no_grad():
             found.append(model.text_states(Texts(torch.from_numpy(packed), torch.from_numpy(offsets))))

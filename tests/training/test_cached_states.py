@@ -26,7 +26,7 @@ from heterformer.batches.visible import VisibleNetwork
 from heterformer.errors import InputError
 from heterformer.evaluation.open_run import open_run
 from heterformer.models import Heterformer
-from heterformer.models.inference import each_text, evaluating, neighbor_numbers
+from heterformer.models.inference import each_text, evaluating, neighbor_text_rows
 from heterformer.network.split.split import Split
 from heterformer.states.store import StateStore
 from heterformer.training import cached_states
@@ -199,7 +199,7 @@ def test_a_refresh_reads_what_the_steps_until_the_next_one_meet(
     assert batches.steps_per_epoch == 9
     expected = {}
     for first, last in itertools.pairwise([*steps, STEPS]):
-        met = [neighbor_numbers(batches.batch(*divmod(step, 9))) for step in range(first, last)]
+        met = [neighbor_text_rows(batches.batch(*divmod(step, 9))) for step in range(first, last)]
         expected[first] = len(np.unique(np.concatenate(met)))
     assert refreshes(run) == expected
     assert all(line["refresh"]["seconds"] >= 0 for line in run.metrics() if "refresh" in line)
@@ -217,7 +217,7 @@ def test_states_are_those_of_the_last_refresh_until_the_next(
         assert self.cached is not None
         assert self.cached.store is not None
         store = self.cached.store
-        used.append((store.about["step"], store.numbers.copy(), store.file.read(slice(None))))
+        used.append((store.about["step"], store.text_rows.copy(), store.file.read(slice(None))))
         weights.append({name: value.clone() for name, value in self.model.state_dict().items()})
         return step(self, batch)
 

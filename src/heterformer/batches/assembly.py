@@ -53,7 +53,7 @@ def assemble(
         numbers = edges.neighbor.astype(np.int64)
         where = textless.get(edges.neighbor_type, texts)
         if where is texts:
-            numbers += tokens.first[edges.neighbor_type]
+            numbers += tokens.text_offset[edges.neighbor_type]
         for number, edge_type in edges.edge_types:
             if len(edges.edge_types) == 1:
                 parts.append((edge_type, edges.center, where, where.add(numbers)))
@@ -74,7 +74,7 @@ def assemble(
             if len(center)
         },
         textless={t: torch.from_numpy(rows) for t, rows in met.items() if len(rows)},
-        text_numbers=torch.from_numpy(all_texts),
+        text_rows=torch.from_numpy(all_texts),
     )
 
 

@@ -70,7 +70,7 @@ class Batch:
     centers: Tensor  # (B,) int64, positions in texts
     neighbors: dict[EdgeType, Neighbors]
     textless: dict[NodeType, Tensor]  # distinct row numbers of each textless type met, (n_type,) int64
-    text_numbers: Tensor | None = None  # (U,) int64, each text's number among all of the network's
+    text_rows: Tensor | None = None  # (U,) int64, each text's row among all of the network's
     # h^(0) of the nodes in ``textless``, (n_type, 64), of types whose embeddings are not in a model's tables
     textless_embeddings: dict[NodeType, Tensor] = field(default_factory=dict)
 

@@ -53,7 +53,7 @@ class Batcher:
 
     def batch_of(self, nodes: SampledNodes) -> Batch:
         """Nodes whose neighbours are sampled already as centres."""
-        centers = nodes.rows + self.tokens.first[nodes.node_type]
+        centers = nodes.rows + self.tokens.text_offset[nodes.node_type]
         return assemble(self.schema, self.tokens, centers, nodes.edges)
 
     def pairs(self, pairs: Pairs, key: np.uint64, *, false_negatives: bool = False) -> PairBatch:
@@ -124,7 +124,7 @@ class Batcher:
             offsets = [start + len(rows) for start, rows in zip(offsets, group.rows, strict=True)]
         batches = []
         for number, edges_of_batch in enumerate(sampled):
-            centers = np.concatenate([g.rows[number] + self.tokens.first[g.node_type] for g in groups])
+            centers = np.concatenate([g.rows[number] + self.tokens.text_offset[g.node_type] for g in groups])
             batches.append(assemble(self.schema, self.tokens, centers, edges_of_batch))
         return batches
 

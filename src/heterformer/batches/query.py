@@ -26,7 +26,11 @@ def query_batch(
         t: np.unique(np.concatenate([none, *(rows for e, (_, rows) in edges.items() if e.neighbor == t)]))
         for t in schema.textless
     }
-    numbers = {e: r + tokens.first[e.neighbor] for e, (_, r) in edges.items() if e.neighbor in tokens.first}
+    numbers = {
+        e: r + tokens.text_offset[e.neighbor]
+        for e, (_, r) in edges.items()
+        if e.neighbor in tokens.text_offset
+    }
     texts = np.unique(np.concatenate([none, *numbers.values()]))
     packed, offsets = tokens.gather(texts)
     lengths = np.array([len(query) for query in queries], dtype=np.int64)

@@ -71,7 +71,7 @@ def select_centers(batch: B, chosen: Tensor) -> B:
             for r, n in kept.items()
         },
         textless={t: batch.textless[t][nodes] for t, nodes in textless.items() if len(nodes)},
-        text_numbers=None if batch.text_numbers is None else batch.text_numbers[texts],
+        text_rows=None if batch.text_rows is None else batch.text_rows[texts],
         textless_embeddings={t: h0[textless[t]] for t, h0 in batch.textless_embeddings.items()},
     )
 
@@ -89,4 +89,4 @@ def _other_texts(batch: Batch, centers: Tensor, neighbors: Tensor) -> Tensor:
     alone[neighbors] = False
     distinct = torch.unique(centers)
     others: Tensor = distinct[alone[distinct]]
-    return others if batch.text_numbers is None else others[torch.argsort(batch.text_numbers[others])]
+    return others if batch.text_rows is None else others[torch.argsort(batch.text_rows[others])]

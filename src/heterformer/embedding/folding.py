@@ -86,7 +86,7 @@ def folded_rows(
     if not (missing := list(rows.missing())):
         return rows
     folding = Folding(model, node_type, new, tokens, known)
-    seen = RowFile(folder / f"{node_type}.seen.npy", len(folding.numbers), (dim,), np.float32)
+    seen = RowFile(folder / f"{node_type}.seen.npy", len(folding.text_rows), (dim,), np.float32)
     with progress_bar(f"reading texts of new {node_type} nodes", seen.count, "texts") as bar:
         for start, stop in seen.missing():
             seen.write(start, folding.seen(start, stop).numpy())
@@ -122,7 +122,7 @@ def fold_in(
     without any text is given their mean.
     """
     folding = Folding(model, node_type, new, tokens, known)
-    seen = folding.seen(0, len(folding.numbers))
+    seen = folding.seen(0, len(folding.text_rows))
     return folding.fitted(0, len(new.nodes), lambda texts: seen[torch.from_numpy(texts)])
 
 
@@ -140,14 +140,14 @@ class Folding:
         self.model, self.tokens, self.place = model, tokens, new.place
         self.projection: Tensor = model.textless.parameters_of(node_type)[1].detach().float().cpu()
         self.mean, self.variance = _prior(model, node_type, known)
-        self.numbers, self.text = np.unique(new.texts, return_inverse=True)
-        every = np.arange(len(known.texts.offsets) - 1)
+        self.text_rows, self.text = np.unique(new.texts, return_inverse=True)
+        every = np.arange(len(known.texts))
         self.negatives = plm_vectors(model, known.texts, every) @ self.projection  # (512, 64)
         self.same = _same_texts(tokens.hashes()[new.texts], known.texts.hashes())  # (E,): a negative, or -1
 
     def seen(self, start: int, stop: int) -> Tensor:
-        """(n, 64): h-bar W_phi of some of the texts ``numbers``."""
-        return some_plm_vectors(self.model, self.tokens, self.numbers[start:stop]) @ self.projection
+        """(n, 64): h-bar W_phi of some of the texts ``text_rows``."""
+        return some_plm_vectors(self.model, self.tokens, self.text_rows[start:stop]) @ self.projection
 
     def fitted(self, start: int, stop: int, seen: Callable[[Ints], Tensor]) -> Tensor:
         """(n, 64): the embeddings of some of the nodes; ``seen`` gives the rows of texts."""

@@ -44,7 +44,7 @@ class SampledParts:
             arrays |= {f"counts{number}": counts, f"neighbor{number}": edges.neighbor}
             arrays |= {f"edge_type{number}": edges.edge_type}
         with replace_file(path) as partial, partial.open("wb") as file:
-            np.savez(file, **arrays)
+            np.savez(file, **arrays)  # type: ignore[arg-type]
 
     def _stored(self, path: Path, node_type: NodeType, rows: Ints) -> SampledNodes:
         with np.load(path, allow_pickle=False) as arrays:

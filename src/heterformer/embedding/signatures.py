@@ -36,8 +36,8 @@ class Signatures:
 
     def of(self, batch: Batch) -> Hashes:
         """(B,): one for each centre. The order of its neighbours does not matter."""
-        assert batch.text_numbers is not None
-        texts = self._texts[batch.text_numbers.numpy()]
+        assert batch.text_rows is not None
+        texts = self._texts[batch.text_rows.numpy()]
         found = mixed(texts[batch.centers.numpy()])
         for edge_type, edges in batch.neighbors.items():
             if edge_type.neighbor in self._textless:

@@ -209,14 +209,14 @@ class Embedding:
 
     def _needed(self, todo: dict[NodeType, list[tuple[int, int]]]) -> NDArray[np.bool_]:
         """(N,): of each text, whether its states are what a missing vector is made of."""
-        wanted = np.zeros(len(self.tokens.offsets) - 1, dtype=bool)
+        wanted = np.zeros(len(self.tokens), dtype=bool)
         for node_type, parts in todo.items():
             for start, stop in parts:
                 for edges in self._changed(node_type, start, stop).edges:
-                    if edges.neighbor_type in self.tokens.first:
-                        wanted[edges.neighbor.astype(np.int64) + self.tokens.first[edges.neighbor_type]] = (
-                            True
-                        )
+                    if edges.neighbor_type in self.tokens.text_offset:
+                        wanted[
+                            edges.neighbor.astype(np.int64) + self.tokens.text_offset[edges.neighbor_type]
+                        ] = True
         return wanted
 
     def _changed(self, node_type: NodeType, start: int, stop: int) -> SampledNodes:

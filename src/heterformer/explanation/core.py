@@ -187,8 +187,8 @@ class Explainer:
         node_type = edge.edge_type.neighbor
         if node_type in self.schema.textless:
             return int(batch.textless[node_type][edge.node])
-        assert batch.text_numbers is not None
-        return int(batch.text_numbers[edge.node]) - self._embedding.tokens.first[node_type]
+        assert batch.text_rows is not None
+        return int(batch.text_rows[edge.node]) - self._embedding.tokens.text_offset[node_type]
 
     def _neighbor(self, edge_type: EdgeType, row: int) -> Neighbor:
         named = Named.of(self.network, Node(edge_type.neighbor, row))

@@ -19,7 +19,7 @@ from heterformer.network.schema import NodeType
 from heterformer.network.tokens import PackedTokens
 from heterformer.progress import progress_bar
 
-StoredStates = Callable[[Ints], Tensor]  # numbers of texts to their states, (N, S, d)
+StoredStates = Callable[[Ints], Tensor]  # text rows to their states, (N, S, d)
 NODES_AT_ONCE = 2048  # nodes whose neighbours' states are held together
 CHUNK = 4096  # texts read between two moves of a progress bar
 TOKENS = 4096  # per batch of texts: enough for full-sized products, little enough for any memory
@@ -63,7 +63,7 @@ def sampled_vectors(
                 batches = list(batches)
             states = stored or _states_of(model, batcher, [batch for _, batch in batches])
             for positions, batch in batches:
-                neighbors = states(neighbor_numbers(batch)).to(model.device)
+                neighbors = states(neighbor_text_rows(batch)).to(model.device)
                 found = model(batch.to(model.device), neighbors).float().cpu()
                 vectors[start + torch.from_numpy(positions)] = found
     return vectors
@@ -71,70 +71,70 @@ def sampled_vectors(
 
 def center_batches(batcher: Batcher, nodes: SampledNodes) -> Iterable[tuple[Ints, Batch]]:
     """Batches of centres of similar length, each with the positions of its centres in ``nodes``."""
-    for positions in by_length(batcher.tokens, nodes.rows + batcher.tokens.first[nodes.node_type]):
+    for positions in by_length(batcher.tokens, nodes.rows + batcher.tokens.text_offset[nodes.node_type]):
         yield positions, batcher.batch_of(nodes.select(positions))
 
 
-def neighbor_numbers(batch: Batch) -> Ints:
-    """The numbers of the texts whose states the batch's centres need."""
-    assert batch.text_numbers is not None
-    numbers: Ints = batch.text_numbers[: batch.neighbor_texts].numpy()
-    return numbers
+def neighbor_text_rows(batch: Batch) -> Ints:
+    """The rows of the texts whose states the batch's centres need."""
+    assert batch.text_rows is not None
+    text_rows: Ints = batch.text_rows[: batch.neighbor_texts].numpy()
+    return text_rows
 
 
 def _states_of(model: NodeEncoder, batcher: Batcher, batches: list[Batch]) -> StoredStates:
-    met = [neighbor_numbers(batch) for batch in batches]
+    met = [neighbor_text_rows(batch) for batch in batches]
     known = np.unique(np.concatenate([*met, np.empty(0, dtype=np.int64)]))
     states = each_text(model.text_states, batcher.tokens, known, model.device)  # (N, S, d)
-    return lambda numbers: states[torch.from_numpy(np.searchsorted(known, numbers))]
+    return lambda text_rows: states[torch.from_numpy(np.searchsorted(known, text_rows))]
 
 
-def plm_vectors(model: NodeEncoder, tokens: PackedTokens, numbers: Ints) -> Tensor:
+def plm_vectors(model: NodeEncoder, tokens: PackedTokens, text_rows: Ints) -> Tensor:
     """(n, d): what the plain PLM says of texts, without any network (the paper's h-bar of Eq. 10)."""
     found: Tensor | None = None
-    with progress_bar("reading texts", len(numbers), "texts") as bar:
-        for start in range(0, max(1, len(numbers)), CHUNK):
-            chunk = numbers[start : start + CHUNK]
+    with progress_bar("reading texts", len(text_rows), "texts") as bar:
+        for start in range(0, max(1, len(text_rows)), CHUNK):
+            chunk = text_rows[start : start + CHUNK]
             vectors = some_plm_vectors(model, tokens, chunk)
             if found is None:
                 # All of it at once: joining parts would take twice the memory.
-                found = vectors.new_empty(len(numbers), vectors.shape[1])
+                found = vectors.new_empty(len(text_rows), vectors.shape[1])
             found[start : start + CHUNK] = vectors
             bar.advance(len(chunk))
     assert found is not None
     return found
 
 
-def some_plm_vectors(model: NodeEncoder, tokens: PackedTokens, numbers: Ints) -> Tensor:
+def some_plm_vectors(model: NodeEncoder, tokens: PackedTokens, text_rows: Ints) -> Tensor:
     """The same of a few thousand texts, without a bar."""
 
     def read(texts: Texts) -> Tensor:
         return text_vectors(model.backbone, pack(texts), model.config.readout)
 
     with evaluating(model):
-        return each_text(read, tokens, numbers, model.device)
+        return each_text(read, tokens, text_rows, model.device)
 
 
 def each_text(
-    read: Callable[[Texts], Tensor], tokens: PackedTokens, numbers: Ints, device: torch.device
+    read: Callable[[Texts], Tensor], tokens: PackedTokens, text_rows: Ints, device: torch.device
 ) -> Tensor:
-    """Apply ``read`` to the numbered texts, in batches of similar length, and return rows in their order."""
+    """Apply ``read`` to the texts in batches of similar length; rows come in the order of ``text_rows``."""
     found: Tensor | None = None
     with torch.no_grad():
-        for chosen in by_length(tokens, numbers) if len(numbers) else [np.empty(0, dtype=np.int64)]:
-            packed, offsets = tokens.gather(numbers[chosen])
+        for chosen in by_length(tokens, text_rows) if len(text_rows) else [np.empty(0, dtype=np.int64)]:
+            packed, offsets = tokens.gather(text_rows[chosen])
             texts = Texts(torch.from_numpy(packed).to(device), torch.from_numpy(offsets).to(device))
             values = read(texts).float().cpu()
             if found is None:
-                found = torch.empty(len(numbers), *values.shape[1:])
+                found = torch.empty(len(text_rows), *values.shape[1:])
             found[torch.from_numpy(chosen)] = values
     assert found is not None
     return found
 
 
-def by_length(tokens: PackedTokens, numbers: Ints) -> Iterator[Ints]:
-    """The positions of the numbered texts, shortest texts first, in batches of about ``TOKENS`` tokens."""
-    lengths = tokens.offsets[numbers + 1] - tokens.offsets[numbers]
+def by_length(tokens: PackedTokens, text_rows: Ints) -> Iterator[Ints]:
+    """The positions of the texts, shortest first, in batches of about ``TOKENS`` tokens."""
+    lengths = tokens.offsets[text_rows + 1] - tokens.offsets[text_rows]
     order = np.argsort(lengths, kind="stable")
     ends = np.cumsum(lengths[order])
     start = 0

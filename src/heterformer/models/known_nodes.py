@@ -63,10 +63,10 @@ class KnownNodes:
 
 
 def _visible_texts(visible: VisibleNetwork, tokens: PackedTokens) -> NDArray[np.bool_]:
-    seen = np.ones(len(tokens.offsets) - 1, dtype=bool)
+    seen = np.ones(len(tokens), dtype=bool)
     for node_type, rows in visible.hidden.items():
-        if node_type in tokens.first:
-            seen[tokens.first[node_type] + rows] = False
+        if node_type in tokens.text_offset:
+            seen[tokens.text_offset[node_type] + rows] = False
     return seen
 
 

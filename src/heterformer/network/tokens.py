@@ -23,11 +23,14 @@ from heterformer.untrusted import check_no_links_out
 
 @dataclass(frozen=True)
 class PackedTokens:
-    """The tokens of every text of a network, end to end. Texts are numbered over all text-rich types."""
+    """The tokens of every text of a network, end to end. Text rows count over all text-rich types."""
 
-    first: dict[NodeType, int]  # the text number of each type's row 0
+    text_offset: dict[NodeType, int]  # the text row of each type's row 0
     offsets: NDArray[np.int64]  # (texts + 1,)
     tokens: NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
 
     def gather(self, texts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The chosen texts' tokens end to end, and their offsets."""
@@ -40,7 +43,7 @@ class PackedTokens:
 
     def hashes(self) -> Hashes:
         """(texts,): a hash of each text's tokens."""
-        found = np.empty(len(self.offsets) - 1, dtype=np.uint64)
+        found = np.empty(len(self), dtype=np.uint64)
         for start in range(0, len(found), 1 << 16):
             offsets = self.offsets[start : start + (1 << 16) + 1]
             part = self.tokens[offsets[0] : offsets[-1]]
@@ -54,12 +57,12 @@ def open_tokens(network: Network, tokenizer: Any, max_tokens: int | None = None)
     folder = network.path / "tokens" / _fingerprint(tokenizer, limit)
     if not folder.is_dir():
         _write(network, tokenizer, limit, folder)
-    first, count = {}, 0
+    text_offset, count = {}, 0
     for node_type in network.schema.text_rich:
-        first[node_type] = count
+        text_offset[node_type] = count
         count += network.schema.counts[node_type]
     tokens = np.asarray(np.memmap(folder / "tokens.bin", dtype=np.int32, mode="r"))
-    return PackedTokens(first, mapped(folder / "offsets.npy"), tokens)
+    return PackedTokens(text_offset, mapped(folder / "offsets.npy"), tokens)
 
 
 def _write(network: Network, tokenizer: Any, limit: int, folder: Path) -> None:

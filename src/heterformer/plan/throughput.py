@@ -114,7 +114,7 @@ def _nodes_per_second(
             count = network.schema.counts[node_type]
             rows = np.sort(rng.choice(count, min(most, count), replace=False))
             start = time.perf_counter()
-            each_text(model.text_states, tokens, rows + tokens.first[node_type], device)
+            each_text(model.text_states, tokens, rows + tokens.text_offset[node_type], device)
             center_vectors(model, batcher, node_type, rows, sampler, stored)
             seconds, done = seconds + time.perf_counter() - start, done + len(rows)
     return done / seconds

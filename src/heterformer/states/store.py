@@ -1,4 +1,4 @@
-"""The states of texts on disk: written part by part, found by the texts' numbers.
+"""The states of texts on disk: written part by part, found by the texts' rows.
 
 A folder with ``numbers.npy`` (the texts, ascending), ``states.npy`` (a row for each) and the lists of parts
 that are written. Cached training adds ``about.json``, which says what its states are of.
@@ -26,15 +26,15 @@ ABOUT, NUMBERS, STATES = "about.json", "numbers.npy", "states.npy"
 class StateStore:
     """A row of numbers for each of some texts. Several processes can fill it, and any number read it."""
 
-    def __init__(self, numbers: Ints, file: RowFile, about: dict[str, Any] | None = None) -> None:
-        self.numbers, self.file = numbers, file  # numbers ascend
+    def __init__(self, text_rows: Ints, file: RowFile, about: dict[str, Any] | None = None) -> None:
+        self.text_rows, self.file = text_rows, file  # text rows ascend
         self.about = about or {}  # what its writer wants to remember
 
     @classmethod
     def create(
         cls,
         folder: Path,
-        numbers: Ints,
+        text_rows: Ints,
         shape: tuple[int, ...],
         dtype: DTypeLike,
         part: int | None = None,
@@ -42,7 +42,7 @@ class StateStore:
     ) -> StateStore:
         """Begin a store, or go on with one that a kill has left unfinished."""
         folder.mkdir(exist_ok=True)
-        stored = kept_array(folder / NUMBERS, lambda: numbers)
+        stored = kept_array(folder / NUMBERS, lambda: text_rows)
         return cls(stored, RowFile(folder / STATES, len(stored), shape, dtype, part, writer))
 
     @classmethod
@@ -54,13 +54,13 @@ class StateStore:
             store = cls(mapped(folder / NUMBERS), RowFile.open(folder / STATES), dict(about))
         except (OSError, ValueError, TypeError, EOFError):
             return None
-        return store if store.file.is_complete and len(store.numbers) == store.file.count else None
+        return store if store.file.is_complete and len(store.text_rows) == store.file.count else None
 
-    def read(self, numbers: Ints) -> NDArray[Any]:
+    def read(self, text_rows: Ints) -> NDArray[Any]:
         """(n, S, d): a copy of the rows of these texts, in the stored type."""
-        position = np.searchsorted(self.numbers, numbers)
-        if (position == len(self.numbers)).any() or (self.numbers[position] != numbers).any():
-            missing = np.setdiff1d(numbers, self.numbers)
+        position = np.searchsorted(self.text_rows, text_rows)
+        if (position == len(self.text_rows)).any() or (self.text_rows[position] != text_rows).any():
+            missing = np.setdiff1d(text_rows, self.text_rows)
             raise KeyError(f"text {missing[0]} and {len(missing) - 1} more are not among the stored texts")
         return self.file.read(position)
 
@@ -68,7 +68,7 @@ class StateStore:
 @contextmanager
 def new_store(
     folder: Path,
-    numbers: Ints,
+    text_rows: Ints,
     shape: tuple[int, ...],
     dtype: DTypeLike,
     about: dict[str, Any],
@@ -80,7 +80,7 @@ def new_store(
     """
     try:
         with replace_folder(folder) as partial:
-            store = StateStore.create(partial, numbers, shape, dtype, part)
+            store = StateStore.create(partial, text_rows, shape, dtype, part)
             yield store
             if missing := list(store.file.missing()):
                 raise ValueError(f"{folder}: rows {missing[0][0]} to {missing[0][1]} were never written")

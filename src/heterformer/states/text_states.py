@@ -32,20 +32,20 @@ class TextStates:
         folder: Path,
         model: NodeEncoder,
         tokens: PackedTokens,
-        numbers: Ints,
+        text_rows: Ints,
         dtype: DTypeLike,
         processes: ProcessGroup | None = None,
         part: int | None = None,
     ) -> None:
-        """Of the texts ``numbers``, ascending, unless the store in ``folder`` is there already."""
+        """Of the texts ``text_rows``, ascending, unless the store in ``folder`` is there already."""
         self.model, self.tokens = model, tokens
         self.processes = processes or ProcessGroup()
         with evaluating(model):
-            shape = each_text(model.text_states, tokens, numbers[:0], model.device).shape[1:]  # (S, d)
+            shape = each_text(model.text_states, tokens, text_rows[:0], model.device).shape[1:]  # (S, d)
         if not shape[0]:  # a model that looks at no neighbour's text needs no rows
-            numbers = numbers[:0]
+            text_rows = text_rows[:0]
         with self.processes.main_process_first():
-            self.store = StateStore.create(folder, numbers, tuple(shape), dtype, part, self.processes.rank)
+            self.store = StateStore.create(folder, text_rows, tuple(shape), dtype, part, self.processes.rank)
 
     def fill(self) -> None:
         """Compute what is not there yet."""
@@ -55,17 +55,17 @@ class TextStates:
             bar.advance(file.count - sum(stop - start for start, stop in missing))
             self.processes.barrier()  # until all know what is missing
             for start, stop in missing[self.processes.share(len(missing))]:
-                numbers = self.store.numbers[start:stop]
-                states = each_text(self.model.text_states, self.tokens, numbers, self.model.device)
+                text_rows = self.store.text_rows[start:stop]
+                states = each_text(self.model.text_states, self.tokens, text_rows, self.model.device)
                 file.write(start, states.numpy())
                 bar.advance((stop - start) * self.processes.world_size)
         self.processes.barrier()
 
-    def __call__(self, numbers: Ints) -> Tensor:
-        """(N, S, d): the states of the texts ``numbers``."""
+    def __call__(self, text_rows: Ints) -> Tensor:
+        """(N, S, d): the states of the texts ``text_rows``."""
         if not self.store.file.row_bytes:
-            return torch.empty(len(numbers), *self.store.file.shape)
-        return torch.from_numpy(self.store.read(numbers)).float()
+            return torch.empty(len(text_rows), *self.store.file.shape)
+        return torch.from_numpy(self.store.read(text_rows)).float()
 
 
 @contextmanager
@@ -82,8 +82,8 @@ def stored_states(
         if processes.is_main:
             name = str(stack.enter_context(scratch_folder(folder)))
         name = processes.broadcast_text(name)
-        numbers = np.arange(len(tokens.offsets) - 1)
-        states = TextStates(Path(name) / "states", model, tokens, numbers, np.float32, processes)
+        text_rows = np.arange(len(tokens))
+        states = TextStates(Path(name) / "states", model, tokens, text_rows, np.float32, processes)
         states.fill()
         yield states
         processes.barrier()  # nobody reads it any more

@@ -23,7 +23,7 @@ from heterformer.batches.pairs import TrainingBatches
 from heterformer.distributed import ProcessGroup
 from heterformer.errors import InputError
 from heterformer.models.contract import NodeEncoder
-from heterformer.models.inference import each_text, evaluating, neighbor_numbers
+from heterformer.models.inference import each_text, evaluating, neighbor_text_rows
 from heterformer.states.store import StateStore, new_store
 
 TEXTS = 2048  # read between two moves of the progress bar
@@ -79,19 +79,19 @@ class CachedStates:
         """
         start = time.monotonic()
         until = min(step - step % self.every + self.every, end)
-        numbers = self._met(step, until)
+        text_rows = self._met(step, until)
         self.remove()  # first, since two stores take twice the room
-        about: dict[str, Any] = {"step": step, "until": until, "texts": len(numbers)}
+        about: dict[str, Any] = {"step": step, "until": until, "texts": len(text_rows)}
         about["batches"] = self._batches
         at_once = TEXTS * self.processes.world_size
-        with self._writing(numbers, about, at_once) as store:
-            for start in range(0, len(numbers), at_once):
+        with self._writing(text_rows, about, at_once) as store:
+            for start in range(0, len(text_rows), at_once):
                 own = start + TEXTS * self.processes.rank
-                states = self._states(numbers[own : own + TEXTS])  # (n, S, d)
+                states = self._states(text_rows[own : own + TEXTS])  # (n, S, d)
                 states = self.processes.all_gather(states)
                 if store is not None:
                     store.file.write(start, states.cpu().numpy())
-                yield min(start + at_once, len(numbers)), len(numbers)
+                yield min(start + at_once, len(text_rows)), len(text_rows)
             about["seconds"] = round(time.monotonic() - start, 3)
         self.processes.barrier()
         self.store = self._written(step)
@@ -106,17 +106,17 @@ class CachedStates:
         raise InputError(f"{self._path}: cannot be read here; all processes need the run folder on one disk.")
 
     def _writing(
-        self, numbers: NDArray[np.int64], about: dict[str, Any], part: int
+        self, text_rows: NDArray[np.int64], about: dict[str, Any], part: int
     ) -> AbstractContextManager[StateStore | None]:
         """The store that is written to, which is the main process's alone."""
         if self.processes.is_main:
-            return new_store(self._path, numbers, tuple(self.shape), STORED, about, part)
+            return new_store(self._path, text_rows, tuple(self.shape), STORED, about, part)
         return nullcontext()
 
     def of(self, batch: Batch) -> Tensor:
         """(neighbour texts, S, d) for a batch, on the model's device."""
         assert self.store is not None
-        rows = torch.from_numpy(self.store.read(neighbor_numbers(batch)))
+        rows = torch.from_numpy(self.store.read(neighbor_text_rows(batch)))
         # A copy, which PyTorch aligns: for the same bits in every run.
         return rows.to(self.model.device, copy=True)
 
@@ -128,11 +128,11 @@ class CachedStates:
 
     def _met(self, step: int, until: int) -> NDArray[np.int64]:
         """The neighbour texts of all batches from ``step`` to ``until``, ascending."""
-        met = np.zeros(len(self.batches.batcher.tokens.offsets) - 1, dtype=bool)
+        met = np.zeros(len(self.batches.batcher.tokens), dtype=bool)
         for number in range(step, until):
-            met[neighbor_numbers(self.batches.of_run_step(number))] = True
+            met[neighbor_text_rows(self.batches.of_run_step(number))] = True
         return np.flatnonzero(self.processes.all_reduce_any(torch.from_numpy(met)).numpy())
 
-    def _states(self, numbers: NDArray[np.int64]) -> Tensor:
+    def _states(self, text_rows: NDArray[np.int64]) -> Tensor:
         with evaluating(self.model):
-            return each_text(self.read, self.batches.batcher.tokens, numbers, self.model.device)
+            return each_text(self.read, self.batches.batcher.tokens, text_rows, self.model.device)

@@ -67,7 +67,7 @@ def text_edges(visible: VisibleNetwork, tokens: PackedTokens, node_type: NodeTyp
         seen[view.gone] = False
         row = np.repeat(np.arange(schema.counts[node_type]), view.adjacency.degrees)[seen]
         rows.append(row)
-        texts.append(view.adjacency.neighbor[seen].astype(np.int64) + tokens.first[neighbor])
+        texts.append(view.adjacency.neighbor[seen].astype(np.int64) + tokens.text_offset[neighbor])
     return TextEdges(np.concatenate(rows), np.concatenate(texts))
 
 
