@@ -46,7 +46,8 @@ def in_small_parts(path: Path, out: Path, options: EmbedOptions, told: Path | No
         assert told is not None
         with told.open("a") as file:
             file.write(
-                f"{os.environ.get('RANK', '0')} {self.path.relative_to(out.with_name(f'.{out.name}.work'))} {start}\n"
+                name = self.path.relative_to(out.with_name(f".{out.name}.work"))
+                file.write(f"{os.environ.get('RANK', '0')} {name} {start}\n")
             )
         time.sleep(0.02)
 
