@@ -1,36 +1,54 @@
-"""What both demos do: train Heterformer and its text-only form under one budget, and predict links."""
+"""What both demos share: commands as a user types them, and two models under one budget."""
 
 from __future__ import annotations
 
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
-from heterformer.evaluation.open_run import OpenRun, link_prediction_of, open_run
-from heterformer.evaluation.tables import link_prediction_table
-from heterformer.models.options import HeterformerOptions
-from heterformer.network.store import Network
-from heterformer.progress import console
-from heterformer.training.loop import train
-from heterformer.training.options import TrainingOptions
+from rich.console import Console
+from rich.table import Table
 
-MODELS = {"Heterformer": HeterformerOptions(), "text only": HeterformerOptions(virtual_tokens="none")}
+from heterformer import Network, Run, evaluate, train
+
+console = Console()
+# Heterformer, and the same model without neighbours.
+MODELS = {"Heterformer": {}, "text only": {"virtual_tokens": "none"}}
 
 
-def train_both(network: Network, folder: Path, steps: int) -> dict[str, OpenRun]:
-    """A run of each model in ``folder``, opened."""
+def heterformer(*words: object) -> None:
+    """Show a command and run it."""
+    arguments = [str(word) for word in words]
+    console.print(f"$ heterformer {shlex.join(arguments)}", style="bold", markup=False, highlight=False)
+    if subprocess.run([sys.executable, "-m", "heterformer", *arguments], check=False).returncode:
+        sys.exit(1)  # the command has said why
+
+
+def train_both(network: Network, folder: Path, steps: int) -> dict[str, Run]:
+    """A run of each model in ``folder``."""
     runs = {}
-    for name, model in MODELS.items():
+    for name, options in MODELS.items():
         path = folder / name.replace(" ", "-").lower()
         console.print(f"{name}: training in {path}")
-        # Stored neighbour states: the same figures, within noise, in a third of the time.
-        options = TrainingOptions(
-            model=model, max_steps=steps, evaluate_every=steps // 2, neighbor_states="cached"
+        # Cached neighbour states: the same figures, within noise, in a third of the time.
+        runs[name] = train(
+            network, path, max_steps=steps, evaluate_every=steps // 2, neighbor_states="cached", **options
         )
-        train(network, path, options)
-        runs[name] = open_run(path)
     return runs
 
 
-def show_link_prediction(runs: dict[str, OpenRun]) -> None:
-    """The test figures of both."""
-    rows = {name: link_prediction_of(run, ("test",)) for name, run in runs.items()}
-    console.print(link_prediction_table(rows, "test pairs that no model has seen").table())
+def show_link_prediction(runs: dict[str, Run]) -> None:
+    """The test figures of both models."""
+    table = Table(title="test pairs, which no model has seen", title_justify="left")
+    for heading in ("", "PREC", "MRR", "NDCG", "full MRR", "Hits@10"):
+        table.add_column(heading, justify="left" if not heading else "right")
+    for name, run in runs.items():
+        result = evaluate(run.path, tasks=("link_prediction",), parts=("test",)).link_prediction[0]
+        figures = (result.in_batch.prec, result.in_batch.mrr, result.in_batch.ndcg)
+        table.add_row(name, *(f"{value:.4f}" for value in (*figures, result.full.mrr, result.full.hits[10])))
+    console.print(table)
+    console.print(
+        f"PREC, MRR, NDCG: among the keys of {result.batch_size} pairs; full MRR, Hits: among all "
+        f"{result.full.candidates:,} candidates."
+    )

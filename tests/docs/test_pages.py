@@ -1,0 +1,96 @@
+"""README.md and docs/: links lead somewhere, and what they show runs."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from heterformer.cli.main import main
+from tests.docs.pages import ROOT, Block, blocks, commands, pages, run, run_command
+
+README = ROOT / "README.md"
+RUN_IN_ORDER = [README, *(ROOT / "docs" / f"{name}.md" for name in ("training", "vectors", "search"))]
+RUN_IN_ORDER += [ROOT / "docs" / f"{name}.md" for name in ("evaluation", "explain", "compare")]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder with tables for the README's specification and, built from it, a network and a run."""
+    folder = tmp_path_factory.mktemp("pages")
+    handler = signal.getsignal(signal.SIGTERM)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        write_tables(folder)
+        (specification,) = (block for block in blocks(README) if block.file)
+        run(specification)
+        first = [w for block in shown(README) for w in commands_of(block) if w[1] in ("build", "train")]
+        for words in sorted(first, key=lambda words: words[1]):
+            run_command(words, "README.md")
+        yield folder
+    signal.signal(signal.SIGTERM, handler)
+
+
+def write_tables(folder: Path) -> None:
+    """The tables of docs/own-data.md with the further columns that the README's specification names."""
+    tables = {block.file: block.text for block in blocks(ROOT / "docs" / "own-data.md") if block.file}
+    header, *rows = tables["papers.csv"].splitlines()
+    venues = ("ACL", "EMNLP")
+    lines = [f"{row},about {row.split(',')[3]},{venues[i % 2]}" for i, row in enumerate(rows)]
+    (folder / "papers.csv").write_text(
+        "\n".join([f"{header},abstract,venue", *lines]) + "\n", encoding="utf-8"
+    )
+    (folder / "cites.csv").write_text(tables["cites.csv"], encoding="utf-8")
+
+
+def commands_of(block: Block) -> list[list[str]]:
+    return commands(block) if block.language == "bash" else []
+
+
+def shown(page: Path) -> list[Block]:
+    """The blocks that are run: those without a language only show something."""
+    return [block for block in blocks(page) if block.language in ("bash", "python")]
+
+
+@pytest.mark.parametrize("page", RUN_IN_ORDER, ids=lambda page: page.name)
+def test_what_a_page_shows_runs(page: Path, folder: Path) -> None:
+    assert shown(page)
+    for block in shown(page):
+        if block.language == "python":
+            run(block)
+        for words in commands_of(block):
+            if words[1] not in ("build", "train"):  # which the fixture has done
+                run_command(words, block.place)
+
+
+def test_the_first_commands_are_those_of_the_makefile() -> None:
+    first = blocks(README)[0].text
+    targets = re.findall(r"^make ([\w-]+)", first, re.MULTILINE)
+    assert targets == ["demo", "demo-debian", "test"]
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert all(f"\n{target}:" in makefile for target in targets)
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
+def test_every_command_of_a_page_exists(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    helped = capsys.readouterr().out
+    text = page.read_text(encoding="utf-8")
+    named = set(re.findall(r"(?:^|`)(?:\$ )?heterformer ([a-z]+)", text, re.MULTILINE))
+    assert [name for name in named if not re.search(rf"\b{name}\b", helped)] == []
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
+def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for name, anchor in re.findall(r"\]\((?!https?:)([\w./-]*)(?:#([^)]+))?\)", text):
+        target = (page.parent / name) if name else page
+        assert target.exists(), f"{page.name}: {name}"
+        if anchor:
+            headings = re.findall(r"^#+ (.*)$", target.read_text(encoding="utf-8"), re.MULTILINE)
+            anchors = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+            assert anchor in anchors, f"{page.name}: {name}#{anchor}"
