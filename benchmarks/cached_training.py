@@ -29,7 +29,7 @@ from rich.table import Table
 from shapes import PAIRS, SHAPES, Shape, new_model, new_optimizers, training_step
 from torch import Tensor
 
-from heterformer.models import Heterformer
+from heterformer import Heterformer
 from heterformer.models.inference import each_text, evaluating
 from heterformer.network.tokens import PackedTokens
 from heterformer.states.store import StateStore, new_store

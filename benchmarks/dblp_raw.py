@@ -27,8 +27,8 @@ from typing import Any
 import polars as pl
 from memory import peak_bytes
 
+from heterformer import Network
 from heterformer.datasets.dblp import FIELDS, SPECIFICATION, DblpOptions, build_dblp
-from heterformer.network.store import Network
 
 MEMORY_TARGET = 3e9
 WORDS = [

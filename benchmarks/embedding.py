@@ -35,14 +35,13 @@ from torch.utils.flop_counter import FlopCounterMode
 from training_step import LiteralHeterformer, _status
 from transformers import AutoModel, AutoTokenizer
 
+from heterformer import Heterformer, Network
 from heterformer.batches.batch import Batch, Neighbors
 from heterformer.batches.batcher import Batcher
 from heterformer.batches.stable import StableSampler
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.embedding.embed import embed_to
-from heterformer.models import Heterformer
 from heterformer.models.plm.minilm import backbone_path
-from heterformer.network.store import Network
 from heterformer.network.tokens import open_tokens
 
 TARGETS = {"dblp": 7.0, "goodreads": 3.5}

@@ -10,8 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from heterformer import Heterformer
 from heterformer.batches.batch import Batch, Neighbors, Texts
-from heterformer.models import Heterformer
 from heterformer.models.plm.minilm import backbone_path
 from heterformer.network.schema import EdgeType, Relation, Schema
 

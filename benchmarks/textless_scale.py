@@ -14,13 +14,12 @@ import time
 
 import torch
 
+from heterformer import Heterformer, TrainingOptions
 from heterformer.batches.batch import Batch, Neighbors, Texts
-from heterformer.models import Heterformer
 from heterformer.models.plm.minilm import backbone_path
 from heterformer.network.schema import Relation, Schema
 from heterformer.training.losses import link_prediction_loss
 from heterformer.training.optimizers import Optimizers
-from heterformer.training.options import TrainingOptions
 
 PAIRS, TOKENS, PAPERS, AUTHORS = 30, 14, 5, 3
 SIZES = (10_000, 1_000_000, 10_000_000)

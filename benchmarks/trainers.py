@@ -8,16 +8,14 @@ from typing import Any
 import torch
 from transformers import AutoTokenizer, BertConfig, BertModel
 
+from heterformer import Network, Run, TrainingOptions
 from heterformer.datasets.synthetic import SyntheticOptions, write_synthetic
 from heterformer.distributed import ProcessGroup
 from heterformer.models.options import HeterformerOptions
 from heterformer.models.plm.minilm import backbone_path
 from heterformer.network.build import build_network
 from heterformer.network.spec import NetworkSpec
-from heterformer.network.store import Network
 from heterformer.training.loop import Trainer
-from heterformer.training.options import TrainingOptions
-from heterformer.training.run import Run
 
 
 def prepare(folder: Path, papers: int, tiny: bool) -> None:

@@ -29,8 +29,8 @@ import torch.nn.functional as F
 from shapes import SHAPES, Shape, new_model, new_optimizers, training_step
 from torch import Tensor, nn
 
+from heterformer import Heterformer
 from heterformer.batches.batch import Batch
-from heterformer.models import Heterformer
 
 TARGETS = {"dblp": (3.0, 0.40), "goodreads": (1.7, 0.60)}  # times faster, share of the memory
 

@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 from transformers import AutoTokenizer
 
+from heterformer import Run
 from heterformer.batches.batcher import Batcher
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.embedding.unseen import adapt_to_network
@@ -28,7 +29,6 @@ from heterformer.network.schema import Relation
 from heterformer.network.split.pairs import Pairs
 from heterformer.network.split.split import Split
 from heterformer.network.tokens import open_tokens
-from heterformer.training.run import Run
 from heterformer.training.validation import in_batch_metrics
 
 

@@ -20,12 +20,11 @@ from heterformer.batches.batcher import Batcher
 from heterformer.batches.pairs import evaluation_key
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.metrics import ranking_metrics
-from heterformer.models import Heterformer
+from heterformer import Heterformer, Network
 from heterformer.models.inference import plm_vectors
 from heterformer.models.plm.minilm import backbone_path
 from heterformer.network.split.draw import make_split
 from heterformer.network.split.options import SplitOptions
-from heterformer.network.store import Network
 from heterformer.network.tokens import open_tokens
 from heterformer.ranking import in_batch_ranks
 

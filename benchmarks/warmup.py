@@ -18,9 +18,8 @@ import numpy as np
 import torch
 from transformers import AutoTokenizer
 
-from heterformer import Network
+from heterformer import Heterformer, Network
 from heterformer.batches.visible import VisibleNetwork
-from heterformer.models import Heterformer
 from heterformer.models.inference import plm_vectors
 from heterformer.models.plm.minilm import backbone_path
 from heterformer.network.split.draw import make_split
