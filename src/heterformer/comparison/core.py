@@ -21,6 +21,7 @@ from heterformer.files import reading, write_text
 from heterformer.models.options import EveryModelOptions, every_model
 from heterformer.network.store import Network
 from heterformer.progress import say
+from heterformer.training.keywords import training_options
 from heterformer.training.options import TrainingOptions, as_flags, changed_options
 from heterformer.untrusted import check_no_links_out
 
@@ -37,7 +38,7 @@ def compare(
     options: TrainingOptions | None = None,
     observe: Observer | None = None,
     runner: Runner | None = None,
-    **changes: Any,
+    **keywords: Any,
 ) -> Comparison:
     """Train several models alike on one network and rank the same test pairs with each.
 
@@ -53,7 +54,7 @@ def compare(
         options: The training options that all models share.
         observe: Called with the comparison so far after each run.
         runner: Carries a job out; a child process unless given.
-        changes: Fields of ``TrainingOptions`` that differ from ``options``.
+        keywords: Options as keywords, as ``train`` takes them, instead of ``options``.
 
     Returns:
         All runs of the folder, also those of earlier calls, which had the same options.
@@ -63,7 +64,7 @@ def compare(
         >>> {row.variant.name: row.mean("prec") for row in comparison.rows}
     """
     network = network if isinstance(network, Network) else Network.open(network)
-    out, options = Path(out), replace(options or TrainingOptions(), **changes)
+    out, options = Path(out), training_options(options, keywords)
     if len(set(seeds)) != len(seeds) or not seeds or min(seeds) < 0:
         values = ", ".join(map(str, seeds)) or "none"
         raise OptionError(None, "seeds", f"are {values}, expected different ones, none below 0.")

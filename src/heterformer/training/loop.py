@@ -39,6 +39,7 @@ from heterformer.training.cached_states import CachedStates
 from heterformer.training.callbacks import Callback, TrainingProgress
 from heterformer.training.early_stopping import EarlyStopping
 from heterformer.training.gradient_cache import pair_vectors, replay
+from heterformer.training.keywords import training_options
 from heterformer.training.losses import link_prediction_loss
 from heterformer.training.model_card import write_model_card
 from heterformer.training.optimizers import Optimizers
@@ -58,6 +59,7 @@ def train(
     options: TrainingOptions | None = None,
     *,
     callback: Callback | None = None,
+    **keywords: Any,
 ) -> Run:
     """Train a model on a network, or resume a run that was stopped.
 
@@ -68,11 +70,14 @@ def train(
     Args:
         network: The network, or its folder.
         path: The folder of the run, new or to be resumed.
-        options: Model, split and training options.
+        options: Model, split and training options. Instead they can be given as keywords.
         callback: Called with a ``TrainingProgress`` (step, epoch, loss, validation) after every step, and
             once more if the last step is validated when training ends. Training stops if it returns True;
             the run is then complete, and a later call resumes it. With several processes the main one
             calls it.
+        keywords: Options by the names that they have on the command line, with underscores for dashes:
+            ``model="bert"``, ``textless_dim=32``, ``max_steps=100``. Those of the split are a dictionary:
+            ``split={"hold_out": 0.1}``.
 
     Returns:
         The run: ``run.model()`` is the best model, ``run.metrics()`` what was logged.
@@ -83,7 +88,7 @@ def train(
         >>> run = train("papers.net", "runs/bert", model="bert", callback=lambda now: now.step == 50)
     """
     network = network if isinstance(network, Network) else Network.open(network)
-    options = (options or TrainingOptions()).resolved()
+    options = training_options(options, keywords).resolved()
     run, processes = Run(path), ProcessGroup.from_environment(options.device)
     with ExitStack() as held:
         with processes.main_process_first():
