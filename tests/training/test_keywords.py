@@ -13,13 +13,12 @@ from heterformer.training.loop import train
 from heterformer.training.options import TrainingOptions
 from tests.learning import tiny_network, tiny_reader
 
-SMALL = {"max_steps": 2, "textless_dim": 8, "warm_up_epochs": 1, "device": "cpu"}
+SMALL: dict[str, Any] = {"max_steps": 2, "textless_dim": 8, "warm_up_epochs": 1, "device": "cpu"}
 
 
 def test_keywords_reach_every_group_of_options(tmp_path: Path) -> None:
-    run = train(
-        tiny_network(), tmp_path, backbone=tiny_reader(), split={"hold_out": 0.1}, batch_size=8, **SMALL
-    )
+    keywords = SMALL | {"backbone": tiny_reader(), "split": {"hold_out": 0.1}, "batch_size": 8}
+    run = train(tiny_network(), tmp_path, **keywords)
     options = run.options()
     assert (options.max_steps, options.batch_size) == (2, 8)
     assert options.model.textless_dim == 8  # type: ignore[attr-defined]

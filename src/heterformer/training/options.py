@@ -83,7 +83,17 @@ class WarmUpOptions:
 
 @dataclass(frozen=True)
 class TrainingOptions:
-    """Everything that decides the result of a run, and its budget."""
+    """Everything that decides the result of a run, and its budget.
+
+    The options of the model, the split and the warm-up are groups of their own; ``train`` also takes all of
+    them as keywords, which is shorter.
+
+    Example:
+        >>> from heterformer import TrainingOptions, train
+        >>> options = TrainingOptions(max_steps=100, batch_size=64, neighbor_states="cached")
+        >>> options = TrainingOptions.from_flat({"model": "bert_gat", "max_steps": 100})
+        >>> run = train("papers.net", "runs/gat", options)
+    """
 
     model: Annotated[ModelOptions, arg(name="")] = field(default_factory=HeterformerOptions)
     split: Annotated[SplitOptions, arg(name="split")] = field(default_factory=SplitOptions)
