@@ -16,11 +16,11 @@ import torch
 import torch.nn.functional as F
 from transformers import AutoTokenizer
 
+from heterformer import Heterformer, Network
 from heterformer.batches.batcher import Batcher
 from heterformer.batches.pairs import evaluation_key
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.metrics import ranking_metrics
-from heterformer import Heterformer, Network
 from heterformer.models.inference import plm_vectors
 from heterformer.models.plm.minilm import backbone_path
 from heterformer.network.split.draw import make_split

@@ -16,6 +16,8 @@ console = Console()
 # Heterformer, and the same model without neighbours.
 MODELS = {"Heterformer": {}, "text only": {"virtual_tokens": "none"}}
 
+METRICS = {"PREC": "prec", "MRR": "mrr", "NDCG": "ndcg", "full MRR": "full_mrr", "Hits@10": "hits_10"}
+
 
 def heterformer(*words: object) -> None:
     """Show a command and run it."""
@@ -41,14 +43,14 @@ def train_both(network: Network, folder: Path, steps: int) -> dict[str, Run]:
 def show_link_prediction(runs: dict[str, Run]) -> None:
     """The test figures of both models."""
     table = Table(title="test pairs, which no model has seen", title_justify="left")
-    for heading in ("", "PREC", "MRR", "NDCG", "full MRR", "Hits@10"):
-        table.add_column(heading, justify="left" if not heading else "right")
+    table.add_column()
+    for heading in METRICS:
+        table.add_column(heading, justify="right")
     for name, run in runs.items():
         result = evaluate(run.path, tasks=("link_prediction",), parts=("test",)).link_prediction[0]
-        figures = (result.in_batch.prec, result.in_batch.mrr, result.in_batch.ndcg)
-        table.add_row(name, *(f"{value:.4f}" for value in (*figures, result.full.mrr, result.full.hits[10])))
+        table.add_row(name, *(f"{result.metrics[metric]:.4f}" for metric in METRICS.values()))
     console.print(table)
     console.print(
         f"PREC, MRR, NDCG: among the keys of {result.batch_size} pairs; full MRR, Hits: among all "
-        f"{result.full.candidates:,} candidates."
+        f"{result.candidates:,} candidates."
     )

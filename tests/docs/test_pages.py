@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from heterformer.cli.main import main
+from heterformer.comparison.job import carry_out
 from tests.docs.pages import ROOT, Block, blocks, commands, pages, run, run_command
 
 README = ROOT / "README.md"
@@ -24,6 +25,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     handler = signal.getsignal(signal.SIGTERM)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
+        # In this process: a child of its own for every run has its tests elsewhere.
+        patch.setattr("heterformer.comparison.core.run_in_child", carry_out)
         write_tables(folder)
         (specification,) = (block for block in blocks(README) if block.file)
         run(specification)
