@@ -11,11 +11,10 @@ import pytest
 import heterformer
 from tests.docs.pages import ROOT, blocks, pages
 
-# Nothing public serves: the synthetic network's planted truth, and HeteroData in files without pickle.
+# Nothing public serves: the planted truth of the synthetic network.
 DEEPER = {
     "heterformer.datasets.synthetic_ceiling",
     "heterformer.datasets.synthetic_words",
-    "heterformer.network.interchange.hetero_data_files",
 }
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
