@@ -44,11 +44,9 @@ def in_small_parts(path: Path, out: Path, options: EmbedOptions, told: Path | No
     def telling(self: row_file.RowFile, start: int, values: Any) -> None:
         write(self, start, values)
         assert told is not None
+        name = self.path.relative_to(out.with_name(f".{out.name}.work"))
         with told.open("a") as file:
-            file.write(
-                name = self.path.relative_to(out.with_name(f".{out.name}.work"))
-                file.write(f"{os.environ.get('RANK', '0')} {name} {start}\n")
-            )
+            file.write(f"{os.environ.get('RANK', '0')} {name} {start}\n")
         time.sleep(0.02)
 
     if told is not None:
