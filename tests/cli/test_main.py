@@ -193,6 +193,37 @@ def test_an_unknown_command_is_told_which_there_are(capsys: pytest.CaptureFixtur
     assert "describe" in capsys.readouterr().err
 
 
+HEAVY = ("torch", "transformers", "sklearn", "matplotlib", "polars", "pyarrow", "numpy", "yaml")
+LISTING = """
+import sys
+from heterformer.cli.main import main
+try:
+    main(sys.argv[1:])
+finally:
+    print(*sys.modules, file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize(
+    "words", [["--help"], ["train", "--help"], ["train", "--model", "bert_hgt", "--help"]]
+)
+def test_help_imports_nothing_heavy(words: list[str]) -> None:
+    command = [sys.executable, "-c", LISTING, *words]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert shown.stdout.startswith("usage: heterformer ")
+    assert [name for name in HEAVY if name in shown.stderr.split()] == []
+
+
+def test_help_has_the_first_sentence_of_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        main(["--help"])
+    assert exit_.value.code == 0
+    shown = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    for name, command in COMMANDS.items():
+        summary = (command.__doc__ or "").partition("\n\n")[0]
+        assert f"• {name} {' '.join(summary.split())}" in shown
+
+
 STOPPED_IN_MID_BUILD = """
 import signal, sys
 from heterformer.cli.main import main

@@ -4,42 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce, wraps
-from json import dumps
 from operator import or_
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from rich.text import Text
 from tyro.conf import Positional, arg, subcommand
 
+from heterformer.cli.output import print_json, print_line
 from heterformer.comparison.variants import Choice
-from heterformer.datasets.raw_build import DatasetBuild
-from heterformer.datasets.registry import DATASETS
-from heterformer.datasets.synthetic import SyntheticOptions, write_synthetic
-from heterformer.datasets.table import dataset_report
 from heterformer.embedding.options import EmbedOptions
 from heterformer.errors import InputError
 from heterformer.evaluation.options import EvaluateOptions
 from heterformer.explanation.options import ExplainOptions
-from heterformer.files import check_new
 from heterformer.maps.options import MapOptions
 from heterformer.models.options import HeterformerOptions, ModelName
-from heterformer.network.build import build_network
-from heterformer.network.build.report_table import build_report
-from heterformer.network.describe import describe as describe_network
-from heterformer.network.describe_table import description
-from heterformer.network.interchange.export import Format, export_network
-from heterformer.network.interchange.hetero_data_files import is_hetero_data, open_network
-from heterformer.network.spec import NetworkSpec
-from heterformer.network.split.draw import make_split
+from heterformer.network.interchange.formats import Format
 from heterformer.network.split.options import SplitOptions
-from heterformer.network.split.split import PARTS
-from heterformer.network.store import Network
 from heterformer.plan.options import PlanOptions
 from heterformer.progress import console
 from heterformer.search.options import SearchOptions
 from heterformer.training.options import TrainingOptions
 
+if TYPE_CHECKING:
+    from heterformer.datasets.raw_build import DatasetBuild
+
+# Commands import what they need when they run: to show help takes no library of tables or tensors.
 SpecFile = Annotated[Path, Positional, arg(metavar="SPEC")]
 NetworkFolder = Annotated[Path, Positional, arg(metavar="NET")]
 OutFolder = Annotated[Path, Positional, arg(metavar="OUT")]
@@ -57,12 +46,17 @@ def build(spec: SpecFile, out: OutFolder, data: Path | None = None) -> None:
         out: The network folder to write; it must not exist.
         data: The folder with the tables, if not the specification's own.
     """
+    from heterformer.network.build import build_network
+    from heterformer.network.build.report_table import build_report
+    from heterformer.network.interchange.hetero_data_files import is_hetero_data, open_network
+    from heterformer.network.spec import NetworkSpec
+
     if is_hetero_data(spec):
         network = open_network(spec, out)
     else:
         network = build_network(NetworkSpec.load(spec), out, data=data or spec.parent)
     console.print(build_report(network.report))
-    console.print(Text(f"Built {network!r} in {out}. Next: heterformer describe {out}"))
+    print_line(f"Built {network!r} in {out}. Next: heterformer describe {out}")
 
 
 def describe(network: NetworkFolder) -> None:
@@ -71,6 +65,10 @@ def describe(network: NetworkFolder) -> None:
     Args:
         network: A folder that 'heterformer build' wrote.
     """
+    from heterformer.network.describe import describe as describe_network
+    from heterformer.network.describe_table import description
+    from heterformer.network.store import Network
+
     console.print(description(describe_network(Network.open(network))))
 
 
@@ -91,19 +89,32 @@ def export(network: NetworkFolder, out: OutFolder, to: Format) -> None:
         out: The file or folder to write; it must not exist.
         to: The format.
     """
+    from heterformer.network.interchange.export import export_network
+    from heterformer.network.store import Network
+
     export_network(Network.open(network), out, to)
-    console.print(Text(f"Wrote {out}."), soft_wrap=True)
+    print_line(f"Wrote {out}.")
 
 
-def synth(out: OutFolder, options: Annotated[SyntheticOptions, arg(name="")]) -> None:
+def _synthetic_options() -> Any:
+    from heterformer.datasets.synthetic import SyntheticOptions
+
+    return SyntheticOptions
+
+
+def synth(
+    out: OutFolder, options: Annotated[Any, arg(name="", constructor_factory=_synthetic_options)]
+) -> None:
     """Write the tables of a synthetic academic network with a planted truth, and their specification.
 
     Args:
         out: The folder to write; it must not exist.
         options: What to plant.
     """
+    from heterformer.datasets.synthetic import write_synthetic
+
     spec = write_synthetic(out, options)
-    console.print(Text(f"Wrote {spec}. Next: heterformer build {spec} {out}.net"))
+    print_line(f"Wrote {spec}. Next: heterformer build {spec} {out}.net")
 
 
 def _shown(build: Callable[..., DatasetBuild]) -> Callable[..., None]:
@@ -111,25 +122,30 @@ def _shown(build: Callable[..., DatasetBuild]) -> Callable[..., None]:
 
     @wraps(build)
     def run(*arguments: Any, **options: Any) -> None:
+        from heterformer.datasets.table import dataset_report
+
         built = build(*arguments, **options)
         network, out = built.network, built.network.path
         console.print(dataset_report(built))
         pairs = f" --split.file {built.split}" if built.split else ""
         paper = " --preset paper" if built.published or built.split else ""  # its data: its experiment
-        console.print(Text(f"Built {network!r} in {out}."))
-        console.print(Text(f"Next: heterformer train {out} RUN{paper}{pairs}"), soft_wrap=True)
+        print_line(f"Built {network!r} in {out}.")
+        print_line(f"Next: heterformer train {out} RUN{paper}{pairs}")
 
     return run
 
 
-# Each data set is a command of its own, with the arguments and the help of the function that builds it.
-KNOWN: Any = reduce(
-    or_,
-    (Annotated[Any, subcommand(name=name, constructor=_shown(build))] for name, build in DATASETS.items()),
-)
+def _datasets() -> Any:
+    """A command per data set, with the arguments and the help of the function that builds it."""
+    from heterformer.datasets.registry import DATASETS
+
+    commands = (
+        Annotated[Any, subcommand(name=n, constructor=_shown(build))] for n, build in DATASETS.items()
+    )
+    return reduce(or_, commands)
 
 
-def dataset(build: Any) -> None:
+def dataset(build: Annotated[Any, arg(name="", constructor_factory=_datasets)]) -> None:
     """Build a network of data that we know: the paper's three, as the paper has them, or Debian's packages.
 
     It reads the files as they are published, however large, a little at a time.
@@ -143,9 +159,6 @@ def dataset(build: Any) -> None:
     """
 
 
-dataset.__annotations__["build"] = Annotated[KNOWN, arg(name="")]  # made above, not written by hand
-
-
 def split(network: NetworkFolder, out: OutFile, options: Annotated[SplitOptions, arg(name="")]) -> None:
     """Divide the query nodes into train, validation and test pairs and write them as a Parquet table.
 
@@ -154,12 +167,17 @@ def split(network: NetworkFolder, out: OutFile, options: Annotated[SplitOptions,
         out: The Parquet file to write: part, query id, key id.
         options: How to divide.
     """
+    from heterformer.files import check_new
+    from heterformer.network.split.draw import make_split
+    from heterformer.network.split.split import PARTS
+    from heterformer.network.store import Network
+
     check_new(out)
     opened = Network.open(network)
     divided = make_split(opened, options)
     divided.save(out, opened)
     counts = ", ".join(f"{len(getattr(divided, part)):,} {part}" for part in PARTS)
-    console.print(Text(f"Wrote {counts} pairs to {out}."))
+    print_line(f"Wrote {counts} pairs to {out}.")
 
 
 def train(
@@ -181,6 +199,8 @@ def train(
         config: A YAML file of options (or another run's config.yaml); flags override it.
         preset: 'paper' is the paper's hyper-parameter table; flags and --config override it.
     """
+    from heterformer.network.store import Network
+
     _quiet_transformers()
     from heterformer.distributed import destroy_process_group
     from heterformer.training.loop import train as train_run
@@ -226,13 +246,13 @@ def evaluate(
         place = out or vectors.with_name(f"{vectors.name}.report")
         found, about = report_on_vectors(vectors, path, place, options)
     if options.json:
-        print(dumps(as_json(found, about), indent=1, ensure_ascii=False))
+        print_json(as_json(found, about))
         return
     for sheet in sheets(found):
         console.print(sheet.table())
     for note in found.notes:
-        console.print(Text(note))
-    console.print(Text(f"Wrote {place / PAGE}."), soft_wrap=True)
+        print_line(note)
+    print_line(f"Wrote {place / PAGE}.")
 
 
 def embed(
@@ -265,7 +285,7 @@ def embed(
     vectors = embed_run(run, out, options, network=network, since=since, device=device, processes=processes)
     destroy_process_group()
     if processes.is_main:
-        console.print(Text(f"Wrote vectors of {', '.join(vectors.types)} nodes to {out}."), soft_wrap=True)
+        print_line(f"Wrote vectors of {', '.join(vectors.types)} nodes to {out}.")
 
 
 def search(run: RunFolder, options: Annotated[SearchOptions, arg(name="")], query: QueryText = "") -> None:
@@ -289,7 +309,7 @@ def search(run: RunFolder, options: Annotated[SearchOptions, arg(name="")], quer
 
     answer = search_run(run, query, options)
     if options.json:
-        print(dumps(as_json(answer), indent=1, ensure_ascii=False))
+        print_json(as_json(answer))
     else:
         console.print(search_tables(answer))
 
@@ -308,6 +328,8 @@ def explain(run: RunFolder, node: NodeId, options: Annotated[ExplainOptions, arg
         node: The node's id or name.
         options: What to explain, against what, and how it is shown.
     """
+    from heterformer.files import check_new
+
     _quiet_transformers()
     from heterformer.explanation.core import TextExplanation, explain_runs
     from heterformer.explanation.figure import draw_attention, figure_path
@@ -323,9 +345,9 @@ def explain(run: RunFolder, node: NodeId, options: Annotated[ExplainOptions, arg
         drawn = options.figure or figure_path(run, found[0].node.id, options.against)
         draw_attention(attention, drawn, options.top)
     if options.json:
-        print(dumps(as_json(found, drawn), indent=1, ensure_ascii=False))
+        print_json(as_json(found, drawn))
     elif drawn is not None:
-        console.print(Text(str(drawn)), soft_wrap=True)
+        print_line(str(drawn))
 
 
 def compare(
@@ -361,6 +383,8 @@ def compare(
         config: A YAML file of options (or a config.yaml or compare.yaml); flags override it.
         preset: 'paper' is the paper's hyper-parameter table; flags and --config override it.
     """
+    from heterformer.network.store import Network
+
     _quiet_transformers()
     from heterformer.comparison.core import compare as compare_models
     from heterformer.comparison.core import finished_comparison
@@ -403,7 +427,7 @@ def plot(path: Annotated[Path, Positional, arg(metavar="PATH")]) -> None:
     if not drawn:
         raise InputError(f"{path}: nothing to draw yet; figures need finished runs or evaluations.")
     for file in drawn:
-        console.print(Text(str(file)), soft_wrap=True)
+        print_line(str(file))
 
 
 def map_nodes(
@@ -427,7 +451,7 @@ def map_nodes(
     from heterformer.maps.draw import draw_run_map
 
     for file in draw_run_map(run, options, vectors, out):
-        console.print(Text(str(file)), soft_wrap=True)
+        print_line(str(file))
 
 
 def plan(
@@ -456,13 +480,15 @@ def plan(
         config: A YAML file of options (or a run's config.yaml); flags override it.
         preset: 'paper' is the paper's hyper-parameter table; flags and --config override it.
     """
+    from heterformer.network.store import Network
+
     _quiet_transformers()
     from heterformer.plan.core import make_plan
     from heterformer.plan.table import as_json, plan_tables
 
     found = make_plan(Network.open(network), training, embed, options)
     if options.json:
-        print(dumps(as_json(found), indent=1, ensure_ascii=False))
+        print_json(as_json(found))
     else:
         console.print(plan_tables(found))
 

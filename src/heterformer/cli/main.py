@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import tyro
@@ -53,7 +53,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _run(words: list[str]) -> None:
     """Parse a command's words, then call its function."""
-    name, commands = next(iter(words), ""), dict(COMMANDS)
+    name = next(iter(words), "")
+    commands = {other: _summary(function) for other, function in COMMANDS.items()}
+    if name in COMMANDS:
+        commands[name] = COMMANDS[name]
     if name in TRAINING:
         defaults = training_defaults(words[1:], every_model=name == "compare")
         commands[name] = with_defaults(COMMANDS[name], **{TRAINING[name]: defaults})
@@ -66,6 +69,15 @@ def _run(words: list[str]) -> None:
         args=words,
         console_outputs=_first_here(),
     )
+
+
+def _summary(command: Callable[..., Any]) -> Callable[[], None]:
+    """A command's first sentence: of all commands but the one to run, tyro needs to know no more."""
+
+    def summary() -> None: ...
+
+    summary.__doc__ = (command.__doc__ or "").partition("\n\n")[0]
+    return summary
 
 
 def _fail(sentence: str) -> NoReturn:

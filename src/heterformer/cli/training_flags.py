@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from heterformer.cli.flags import value_of
 from heterformer.errors import InputError, OptionError
 from heterformer.models.options import MODEL_OPTIONS, EveryModelOptions, HeterformerOptions, ModelOptions
@@ -61,6 +59,8 @@ def _check_flags(words: Sequence[str], model: type[ModelOptions]) -> None:
 
 def _config(path: Path) -> dict[str, Any]:
     """The options in a YAML file, which may be the ``config.yaml`` of a run."""
+    import yaml  # takes a while
+
     try:
         values = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError) as error:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
 
 from heterformer.files import check_new, new_file, new_folder
 from heterformer.network.interchange.csv_folder import write_tables
+from heterformer.network.interchange.formats import Format
 from heterformer.network.interchange.graph_files import write_graphml, write_node_link
 from heterformer.network.interchange.hetero_data_files import save_network
 from heterformer.network.store import Network
-
-Format = Literal["csv", "graphml", "networkx", "hetero-data"]
 
 
 def export_network(network: Network, out: Path | str, to: Format) -> None:
