@@ -213,7 +213,7 @@ def test_an_earlier_table_without_signatures(run: Run, grown: Network, tmp_path:
     old = tmp_path / "old.parquet"
     embed_run(run.path, old, EVERY, network=grown.path)
     pq.write_table(damaged(pq.read_table(old), how), old)
-    with pytest.raises(InputError, match=r"^--since .* Leave --since out\.$"):
+    with pytest.raises(InputError, match=r"^since .* Leave since out\.$"):
         embed_run(run.path, tmp_path / "new", EVERY, network=grown.path, since=old)
     assert [p.name for p in tmp_path.iterdir()] == ["old.parquet"]
 
@@ -240,7 +240,7 @@ def test_an_earlier_folder_that_is_not_whole(run: Run, grown: Network, tmp_path:
         np.save(old / name, np.load(old / name)[:-1])
     else:
         (old / name).unlink()
-    with pytest.raises(InputError, match=r"^--since "):
+    with pytest.raises(InputError, match=r"^since "):
         embed_run(run.path, tmp_path / "new", EVERY, network=grown.path, since=old)
     assert [p.name for p in tmp_path.iterdir()] == ["old"]
 

@@ -63,7 +63,7 @@ def test_disk_of_chosen_types() -> None:
     assert authors.spool == 0  # no text is read
     assert authors.vectors == whole.vectors * counts["author"] // sum(counts.values())
     assert planned(embed=EmbedOptions(types=("paper",))).disk.spool == whole.spool
-    with pytest.raises(InputError, match=r"--embed\.types names 'authors', the model has vectors of 'paper'"):
+    with pytest.raises(InputError, match=r"types has 'authors', the model has vectors of 'paper'"):
         planned(embed=EmbedOptions(types=("authors",)))
 
 

@@ -76,8 +76,8 @@ def test_tables_that_fit_into_no_memory() -> None:
 
 
 def test_without_backbone_there_is_no_plan() -> None:
-    with pytest.raises(InputError, match="mean_sage reads no text"):
-        ModelSize.of(tiny_network().schema, tiny_options(tiny_reader(), model="mean_sage", textless_dim=64))
+    with pytest.raises(InputError, match="model is .mean_sage., which has no backbone"):
+        ModelSize.of(tiny_network().schema, tiny_options(tiny_reader(), model="mean_sage"))
 
 
 @pytest.mark.parametrize("sparse_tokens", [True, False])
@@ -115,8 +115,8 @@ def _reader() -> str:
         (True, "no", {"readout": "mean", "neighbor_pooling": "mean"}),
         (False, "no", {}),
         (True, "no", {"virtual_tokens": "none"}),
-        (True, "no", {"model": "bert", "textless_dim": 64}),
-        (True, "no", {"model": "graph_formers", "textless_dim": 64}),
+        (True, "no", {"model": "bert"}),
+        (True, "no", {"model": "graph_formers"}),
         (True, "bf16", {"readout": "mean", "neighbor_pooling": "mean"}),
     ],
 )

@@ -20,7 +20,7 @@ from tests.plan.planning import planned
         ({}, 16),
         ({"neighbor_states": "cached"}, 16),
         ({"batch_size": 24, "micro_batch": 4}, 8),  # two parts tell as much as six
-        ({"model": "bert", "textless_dim": 64}, 16),
+        ({"model": "bert"}, 16),
     ],
 )
 def test_takes_real_steps_and_leaves_nothing(
