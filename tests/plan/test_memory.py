@@ -76,7 +76,7 @@ def test_tables_that_fit_into_no_memory() -> None:
 
 
 def test_without_backbone_there_is_no_plan() -> None:
-    with pytest.raises(InputError, match="model is .mean_sage., which has no backbone"):
+    with pytest.raises(InputError, match="model is 'mean_sage', which has no backbone"):
         ModelSize.of(tiny_network().schema, tiny_options(tiny_reader(), model="mean_sage"))
 
 
