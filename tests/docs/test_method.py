@@ -1,4 +1,4 @@
-"""docs/method.md: every file and every symbol that it names exists."""
+"""docs/method.md: every file and every symbol that it names exists; docs/architecture.md: every file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ import pytest
 import heterformer
 from tests.docs.pages import ROOT
 
-PAGE = (ROOT / "docs" / "method.md").read_text(encoding="utf-8")
+PAGE, ARCHITECTURE = (
+    (ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("method.md", "architecture.md")
+)
 SOURCE = Path(heterformer.__file__).parent
 FILE = re.compile(r"`((?:[\w-]+/)*[\w-]+\.py)`")
 # A name in code font: `Class`, `Class.member`, `function`, `function(…)`, `CONSTANT["key"]`.
@@ -50,11 +52,12 @@ EVERYTHING = set().union(*DEFINED.values())
 
 
 def path_of(file: str) -> Path | None:
-    folders = (SOURCE, SOURCE / "models" / "baselines", ROOT)
+    rooms = (SOURCE / "models" / "baselines", SOURCE / "datasets", SOURCE / "maps")
+    folders = (SOURCE, *rooms, ROOT)
     return next((folder / file for folder in folders if (folder / file).is_file()), None)
 
 
-@pytest.mark.parametrize("file", sorted(set(FILE.findall(PAGE))))
+@pytest.mark.parametrize("file", sorted(set(FILE.findall(PAGE + ARCHITECTURE))))
 def test_a_file_exists(file: str) -> None:
     assert path_of(file) is not None
 
