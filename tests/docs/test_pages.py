@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import signal
 from collections.abc import Iterator
+from doctest import DocTestParser
 from pathlib import Path
 
 import pytest
 
+import heterformer
 from heterformer.cli.main import main
 from heterformer.comparison.job import carry_out
 from tests.docs.pages import ROOT, Block, blocks, commands, pages, run, run_command
@@ -67,6 +70,24 @@ def test_what_a_page_shows_runs(page: Path, folder: Path) -> None:
         for words in commands_of(block):
             if words[1] not in ("build", "train"):  # which the fixture has done
                 run_command(words, block.place)
+
+
+# What docstrings name, in the words of the tables here. Those that train take minutes and are shown on pages.
+HERE = {"P05-3014": "p01", "rada-mihalcea": "Ada Lee", "Jane Doe": "Ada Lee"}
+CHEAP = ("InputError", "Run", "Searcher", "Vectors", "embed", "evaluate", "explain", "load_model")
+
+
+@pytest.mark.parametrize("name", CHEAP)
+def test_the_example_of_a_docstring_runs(name: str, folder: Path) -> None:
+    if name == "Vectors" and not Path("papers.parquet").exists():
+        heterformer.embed(heterformer.load_model("runs/papers"), "papers.net", out="papers.parquet")
+    doc = inspect.getdoc(getattr(heterformer, name)) or ""
+    names = {name: getattr(heterformer, name)}
+    for example in DocTestParser().get_examples(doc):
+        source = example.source
+        for there, here in HERE.items():
+            source = source.replace(there, here)
+        exec(compile(source, name, "exec"), names)
 
 
 def test_the_first_commands_are_those_of_the_makefile() -> None:
