@@ -94,7 +94,7 @@ MISTAKES = [
         "relatons",
         {},
         "the file: unknown key 'relatons' (did you mean 'relations'?), the keys are 'name', 'nodes', "
-        "'relations', 'predict', 'neighbors', 'max_tokens', 'test_batch_size'.",
+        "'relations', 'predict', 'neighbors', 'max_tokens', 'test_batch_size', 'missing'.",
     ),
     (
         f"{PAPER}.txet",

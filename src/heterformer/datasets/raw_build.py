@@ -135,7 +135,7 @@ def build_from_raw(
     ``split``, if there are fixed pairs, writes them to the path it is given. The tables are beside ``out``
     while they are needed; whatever fails, nothing is left behind.
     """
-    parsed = NetworkSpec.parse(dict(spec), where=str(spec["name"]))
+    parsed = NetworkSpec.parse({"missing": [], **spec}, where=str(spec["name"]))
     with new_folder(out) as folder:
         with RawTables(folder / "tables") as tables:
             fill(tables)

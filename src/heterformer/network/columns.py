@@ -83,6 +83,8 @@ class NodeColumn:
     """Checks the table's values and makes the stored ones of them."""
     missing: str | None = None
     """What the build report calls nodes without a value; None if they are not counted."""
+    spelled: bool = False
+    """Whether a spelling of "missing" (see ``NetworkSpec.missing``) is no value; in a text it is a word."""
     graphml: str | None = None
     """Its attribute in GraphML, where ``label`` is what Gephi shows: a node's name, text or id."""
 
@@ -109,12 +111,12 @@ class NodeColumn:
 
 # In the order in which they are stored.
 NODE_COLUMNS = (
-    NodeColumn("id", "id", default="id", convert=_checked_ids, graphml="node"),
+    NodeColumn("id", "id", default="id", convert=_checked_ids, spelled=True, graphml="node"),
     NodeColumn("text", "text", several=True, convert=_joined_text, missing="empty text", graphml="text"),
-    NodeColumn("label", "labels", convert=_without_gaps, missing="no label", graphml="class"),
-    NodeColumn("split", "value", convert=_checked_parts, graphml="split"),
+    NodeColumn("label", "labels", convert=_without_gaps, missing="no label", spelled=True, graphml="class"),
+    NodeColumn("split", "value", convert=_checked_parts, spelled=True, graphml="split"),
     NodeColumn("name", "value"),
-    NodeColumn("time", "time", missing="no time", graphml="time"),
+    NodeColumn("time", "time", missing="no time", spelled=True, graphml="time"),
     NodeColumn("keep", "value", several=True, prefix="attribute."),
 )
 KEYS = tuple(column.key for column in NODE_COLUMNS)

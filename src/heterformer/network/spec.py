@@ -17,6 +17,12 @@ from heterformer.untrusted import NAME_RULE, is_type_name
 
 TEXT_RICH_FAN_OUT = 5  # the paper's number of sampled neighbours for papers and books
 TEXTLESS_FAN_OUT = 3
+# What other programs write where there is no value. 'Null', 'Na' and 'none' are left out: people and tags
+# have such names.
+MISSING = (
+    *("NaN", "nan", "NAN", "NaT", "None", "null", "NULL", "nil"),
+    *("N/A", "n/a", "NA", "#N/A", "<NA>", "<null>", "\\N", "-", "--"),
+)
 
 
 @dataclass(frozen=True)
@@ -58,6 +64,8 @@ class NetworkSpec:
     neighbors: dict[NodeType, int]
     max_tokens: int = 32
     test_batch_size: int = 100
+    missing: tuple[str, ...] = MISSING
+    """Spellings of "missing" in columns of ids, relations, labels, times and splits."""
     where: str = field(default="the specification", compare=False)
 
     @property
@@ -123,7 +131,16 @@ class _Parser:
         self.where = where
 
     def network(self, values: Any) -> NetworkSpec:
-        keys = ("name", "nodes", "relations", "predict", "neighbors", "max_tokens", "test_batch_size")
+        keys = (
+            "name",
+            "nodes",
+            "relations",
+            "predict",
+            "neighbors",
+            "max_tokens",
+            "test_batch_size",
+            "missing",
+        )
         values = self.mapping(values, "the file", keys, required=("nodes", "relations"))
         raw_nodes = self.mapping(values["nodes"], "nodes")
         raw_relations = self.mapping(values["relations"], "relations")
@@ -143,6 +160,7 @@ class _Parser:
             neighbors=self.neighbors(values.get("neighbors", {}), nodes),
             max_tokens=self.integer(values.get("max_tokens", 32), "max_tokens", least=3),
             test_batch_size=self.integer(values.get("test_batch_size", 100), "test_batch_size", least=2),
+            missing=self.missing(values.get("missing", list(MISSING))),
             where=self.where,
         )
 
@@ -224,6 +242,12 @@ class _Parser:
                 raise self.error("neighbors", reason)
         fan_outs = {t: TEXT_RICH_FAN_OUT if node.text else TEXTLESS_FAN_OUT for t, node in nodes.items()}
         return fan_outs | {t: self.integer(n, f"neighbors.{t}", least=0) for t, n in values.items()}
+
+    def missing(self, values: Any) -> tuple[str, ...]:
+        if not isinstance(values, list) or not all(isinstance(v, str) and v.strip() for v in values):
+            expected = "a list of spellings such as ['NaN', 'N/A'], in quotes, or [] for none"
+            raise self.error("missing", f"found {values!r}, expected {expected}")
+        return tuple(value.strip() for value in values)
 
     def type_name(self, name: Any, at: str) -> str:
         text = self.string(name, at)

@@ -108,6 +108,7 @@ class _Builder:
             out=self.folder / "nodes" / f"{node_type}.arrow",
             tally=self.report.nodes[node_type],
             advance=self._advance(table),
+            missing=self.spec.missing,
         )
         self.ids[node_type] = IdIndex(self.tables[node_type].ids)
 
@@ -115,7 +116,8 @@ class _Builder:
         relation = self.spec.relations[name]
         self.bar.describe(f"reading relation {name}")
         tally = self.report.relations[name] = Tally()
-        ends = Endpoints(name, relation, self.ids[relation.source], self.ids[relation.target], tally)
+        source, target = self.ids[relation.source], self.ids[relation.target]
+        ends = Endpoints(name, relation, source, target, tally, self.spec.missing)
         if relation.column:
             sources, targets = self.tables[relation.source].related.pop(name)
             return ends.from_columns(sources, targets, where=self.nodes[relation.source].where)

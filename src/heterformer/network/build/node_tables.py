@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,6 +10,7 @@ import polars as pl
 import pyarrow as pa
 
 from heterformer.errors import InputError
+from heterformer.network.build.missing import is_spelled_missing, note_spellings, without_spellings
 from heterformer.network.build.report import EXAMPLES, Tally
 from heterformer.network.columns import NODE_COLUMNS, NodeColumn
 from heterformer.network.spec import NodeSpec
@@ -51,23 +52,25 @@ def read_node_table(
     out: Path,
     tally: Tally,
     advance: Callable[[float], None],
+    missing: Sequence[str] = (),
 ) -> NodeTable:
     """Read one node table, write its Arrow file, and return its ids and the relations it holds.
 
-    ``relations`` gives the column and separator of each relation that is a column of this table.
+    ``relations`` gives the column and separator of each relation that is a column of this table, ``missing``
+    the spellings of missing values.
     """
     stored = [
         _Stored(column, name, paths)
         for column in NODE_COLUMNS
         for name, paths in column.stored(spec.columns.get(column.key, ())).items()
     ]
-    columns = _table_columns(stored, relations, spec.separator)
+    columns = _table_columns(stored, relations, spec.separator, tuple(missing))
     seen = _Seen(related={name: [] for name in relations})
     with pa.OSFile(str(out), "wb") as file:
         writer = None
         for chunk in table.chunks(list(columns.values())):
             series = dict(zip(columns, chunk.columns, strict=True))
-            frame = _converted(series, stored, chunk, table.where, seen, tally)
+            frame = _converted(series, stored, chunk, table.where, seen, tally, missing)
             for name in relations:
                 seen.related[name].append(_exploded(series["relation", name], chunk.first_row))
             batch = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
@@ -100,11 +103,16 @@ def write_ids(out: Path, ids: pl.Series) -> None:
 
 
 def _table_columns(
-    stored: list[_Stored], relations: Mapping[str, tuple[str, str | None]], separator: str | None
+    stored: list[_Stored],
+    relations: Mapping[str, tuple[str, str | None]],
+    separator: str | None,
+    missing: tuple[str, ...],
 ) -> dict[tuple[str, str], Column]:
     """What to read, by (stored column, path) and by ("relation", its name)."""
     columns = {
-        (target.name, path): Column(path, target.column.kind, separator if target.column.is_list else None)
+        (target.name, path): Column(
+            path, target.column.kind, separator if target.column.is_list else None, missing
+        )
         for target in stored
         for path in target.paths
     }
@@ -118,12 +126,18 @@ def _converted(
     where: str,
     seen: _Seen,
     tally: Tally,
+    missing: Sequence[str],
 ) -> pl.DataFrame:
     """The stored columns of one chunk, checked and counted."""
     frame: dict[str, pl.Series] = {}
     for target in stored:
         column, sources = target.column, {path: series[target.name, path] for path in target.paths}
         place = Place(where, target.paths[0], chunk.first_row)
+        if column.spelled and missing:
+            ids = frame.get("id")
+            sources = {
+                p: _without_spellings(v, column, place, ids, missing, tally) for p, v in sources.items()
+            }
         values = column.convert([sources[path] for path in target.paths], place)
         frame[target.name] = values
         if column.key == "text":
@@ -133,12 +147,36 @@ def _converted(
         if column.key == "label":
             seen.most_labels = max(seen.most_labels, max(values.list.len(), default=0))
         if column.missing:
-            missing = column.is_missing(values)
-            tally.note(column.missing, int(missing.sum()), frame["id"].filter(missing).head(EXAMPLES))
+            absent = column.is_missing(values)
+            tally.note(column.missing, int(absent.sum()), frame["id"].filter(absent).head(EXAMPLES))
     seen.ids.append(frame["id"])
     tally.read += len(chunk)
     tally.kept += len(chunk)
     return pl.DataFrame(frame)
+
+
+def _without_spellings(
+    values: pl.Series,
+    column: NodeColumn,
+    place: Place,
+    ids: pl.Series | None,
+    missing: Sequence[str],
+    tally: Tally,
+) -> pl.Series:
+    """Values without those that spell "missing"; as an id such a value is an error, else it is counted."""
+    if not isinstance(values.dtype, (pl.String, pl.List)):
+        return values  # times are numbers by now
+    spelled = is_spelled_missing(values, missing)
+    if not spelled.any():
+        return values
+    if ids is None:
+        row = int(spelled.arg_max() or 0)
+        remedy = "if it is an id, set 'missing' in the specification"
+        raise place.error(
+            row, f"found {values[row]!r}, which means a missing value, expected an id; {remedy}"
+        )
+    note_spellings(f"no {column.key},", values.filter(spelled), ids.filter(spelled), missing, tally)
+    return without_spellings(values, missing)
 
 
 def _exploded(values: pl.Series, first_row: int) -> tuple[pl.Series, pl.Series]:

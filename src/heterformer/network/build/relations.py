@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from heterformer.errors import InputError
+from heterformer.network.build.missing import by_spelling, is_spelled_missing, written
 from heterformer.network.build.report import EXAMPLES, Tally
 from heterformer.network.ids import IdIndex
 from heterformer.network.spec import RelationSpec
@@ -54,6 +55,8 @@ class Endpoints:
     source: IdIndex
     target: IdIndex
     tally: Tally
+    missing: tuple[str, ...] = ()
+    """Spellings of missing ids."""
 
     @property
     def known_ids(self) -> int:
@@ -70,6 +73,7 @@ class Endpoints:
         self.tally.read += len(pairs)
         missing = pl.any_horizontal(pl.col("source", "target").str.strip_chars().fill_null("") == "")
         pairs = self._without(pairs, pairs.select(missing).to_series(), "missing id")
+        pairs = self._without_spellings(pairs)
         if "row" not in pairs.columns:
             pairs = pairs.with_columns(self.source.rows(pairs["source"]).alias("row"))
             pairs = self._without_unknown(pairs, "row", self.relation.source, "source", where)
@@ -78,6 +82,17 @@ class Endpoints:
         if self.relation.source == self.relation.target:
             pairs = self._without(pairs, pairs["row"] == pairs["other"], "self-loop")
         return pairs["row"].to_numpy(), pairs["other"].to_numpy()
+
+    def _without_spellings(self, pairs: pl.DataFrame) -> pl.DataFrame:
+        """Pairs without those of which an id spells "missing", each spelling counted by itself."""
+        ends = ["target"] if "row" in pairs.columns else ["source", "target"]  # a row's own id is one
+        for end in ends if self.missing else ():
+            spelled = is_spelled_missing(pairs[end], self.missing)
+            if spelled.any():
+                for spelling, rows in by_spelling(pairs, end, self.missing):
+                    self.tally.drop(written("missing id", spelling), len(rows), _arrows(rows))
+                pairs = pairs.filter(~spelled)
+        return pairs
 
     def distinct(self, edges: list[Edges], where: str) -> Edges:
         """All edges without duplicates, sorted by source and target."""
@@ -110,9 +125,7 @@ class Endpoints:
         count = int(dropped.sum())
         if not count:
             return pairs
-        examples = pairs.filter(dropped).head(EXAMPLES)
-        arrows = (f"{s} -> {t}" for s, t in zip(examples["source"], examples["target"], strict=True))
-        self.tally.drop(reason, count, arrows)
+        self.tally.drop(reason, count, _arrows(pairs.filter(dropped)))
         return pairs.filter(~dropped)
 
     def _check_any(self, where: str) -> None:
@@ -122,6 +135,12 @@ class Endpoints:
         example = f"{reason}, for example {finding.examples[0]}"
         remedy = "check the order of 'columns' and that both tables use the same ids"
         raise InputError(f"{where}: all rows of relation {self.name!r} are dropped ({example}); {remedy}.")
+
+
+def _arrows(pairs: pl.DataFrame) -> Iterator[str]:
+    """The first pairs, as the build report shows them."""
+    examples = pairs.head(EXAMPLES)
+    return (f"{s} -> {t}" for s, t in zip(examples["source"], examples["target"], strict=True))
 
 
 def _no_edges() -> Edges:

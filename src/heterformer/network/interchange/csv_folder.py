@@ -47,6 +47,7 @@ def write_tables(network: Network, folder: Path) -> None:
         "neighbors": dict(schema.neighbors),
         "max_tokens": schema.max_tokens,
         "test_batch_size": schema.test_batch_size,
+        "missing": [],  # what is an id here is one
     }
     text = yaml.safe_dump(spec, sort_keys=False, allow_unicode=True, default_flow_style=None, width=110)
     (folder / "network.yaml").write_text(text, encoding="utf-8")

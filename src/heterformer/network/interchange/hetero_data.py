@@ -49,7 +49,9 @@ def from_hetero_data(
         frames[node_type] = pl.DataFrame({"id": names[node_type], **values})
         nodes[node_type] = {key: key for key in ("id", *values)}
     relations, edges = _relations(data, names)
-    return build_from_frames({**spec, "nodes": nodes, "relations": relations}, frames, edges, out)
+    return build_from_frames(
+        {"missing": [], **spec, "nodes": nodes, "relations": relations}, frames, edges, out
+    )
 
 
 def to_hetero_data(network: Network) -> Any:

@@ -33,6 +33,8 @@ class Column:
     path: str
     kind: Kind
     separator: str | None = None
+    missing: tuple[str, ...] = ()
+    """Spellings of "missing" in a column of times. Of other kinds they are values, which a build counts."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,7 @@ def converted(values: pl.Series, column: Column, where: str, first_row: int) -> 
                 raise _wrong_kind(values, place, "text")
             return values.cast(pl.String)
         case "time":
-            return _as_times(values, place)
+            return _as_times(values, place, column.missing)
         case "labels":
             return _as_labels(values, column, place)
         case "value":
@@ -205,14 +207,15 @@ def _holds_ids(dtype: Any) -> bool:
     return dtype in (pl.String, pl.Categorical, pl.Enum, pl.Null) or dtype.is_integer()
 
 
-def _as_times(values: pl.Series, place: Place) -> pl.Series:
+def _as_times(values: pl.Series, place: Place, missing: Sequence[str] = ()) -> pl.Series:
     if values.dtype.is_numeric() or values.dtype == pl.Null:
         return values.cast(pl.Float64)
     if values.dtype in (pl.Date, pl.Datetime):
         return (values.dt.year() + (values.dt.ordinal_day() - 1) / 366).cast(pl.Float64)
     if values.dtype != pl.String:
         raise _wrong_kind(values, place, "a number or a date")
-    values = values.set(values.str.strip_chars().str.to_lowercase().is_in(["", "nan"]), None)
+    stripped = values.str.strip_chars()
+    values = values.set(stripped.str.to_lowercase().is_in(["", "nan"]) | stripped.is_in(list(missing)), None)
     times = values.map_elements(time_value, return_dtype=pl.Float64)
     if (wrong := times.is_null() & values.is_not_null()).any():
         row = int(wrong.arg_max() or 0)

@@ -138,7 +138,7 @@ class _Reader:
         return [self._id(v, line) for v in value] if isinstance(value, list) else [self._id(value, line)]
 
     def _time(self, value: Any, line: int) -> float | None:
-        if isinstance(value, str) and not value.strip():
+        if isinstance(value, str) and value.strip() in ("", *self.column.missing):
             return None
         time = None if isinstance(value, bool) else time_value(str(value))
         if time is None:
