@@ -87,7 +87,7 @@ def filled(folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """A file that cannot be read, or does not hold what it should, is told in one sentence."""
+    """Report a file that cannot be read, or has unexpected contents, in one sentence."""
     try:
         yield
     except InputError:
@@ -193,8 +193,8 @@ def replace_folder(path: Path) -> Iterator[Path]:
             _exchange(partial, path)
     except SafetensorError as error:  # what a full disk is to it
         reason = " ".join(str(error).split())
-        told = f"could not be written ({reason}); what was there before is as it was"
-        raise InputError(f"{path}: {told}.") from None
+        problem = f"could not be written ({reason}); what was there before is as it was"
+        raise InputError(f"{path}: {problem}.") from None
 
 
 def _exchange(new: Path, path: Path) -> None:

@@ -276,7 +276,7 @@ def test_a_model_without_textless_tokens_has_nothing_to_say_of_textless_nodes(tm
     for tokens in ("none", "text_rich"):
         model = tiny_model(virtual_tokens=tokens)
         assert set(embed(model, tiny_network(), tokenizer=reader())) == {"paper"}
-        with pytest.raises(InputError, match="of which this model has learnt nothing"):
+        with pytest.raises(InputError, match="but the model has vectors of 'paper' only"):
             embed(model, tiny_network(), EmbedOptions(types=("author",)), tokenizer=reader())
 
 

@@ -274,20 +274,23 @@ def complaint(run: Path, name: str, **options: Any) -> str:
 
 def test_a_baseline_has_no_attention_to_show(tmp_path: Path) -> None:
     run = untrained(tmp_path / "run", tiny_network(), model="bert_gat")
-    told = "its model is BERT+GAT, without the virtual neighbour tokens that would be explained"
-    assert complaint(run, "p7") == f"{run}: {told}; expected a run of Heterformer."
-    assert complaint(tiny_run(), "p7", against=run) == f"{run}: {told}; expected a run of Heterformer."
+    problem = "its model is BERT+GAT, which has no virtual neighbour tokens to explain"
+    assert complaint(run, "p7") == f"{run}: {problem}; expected a run of Heterformer."
+    assert complaint(tiny_run(), "p7", against=run) == f"{run}: {problem}; expected a run of Heterformer."
 
 
 def test_textless_nodes_that_a_model_does_not_know() -> None:
     run = other_run(virtual_tokens="text_rich")
-    assert complaint(run, "a3") == f"{run}: its model has learnt nothing of 'author' nodes."
+    assert (
+        complaint(run, "a3")
+        == f"{run}: its model has no vectors of 'author' nodes, so there is nothing to explain."
+    )
 
 
 def test_a_textless_node_has_no_attention_to_draw(tmp_path: Path) -> None:
-    said = "against and figure draw attention; there is none of author 'a3', which has no text."
-    assert complaint(tiny_run(), "a3", figure=tmp_path / "x.png") == said
-    assert complaint(tiny_run(), "a3", against=tiny_run()) == said
+    problem = "draws attention on a text; author 'a3' has no text."
+    assert complaint(tiny_run(), "a3", figure=tmp_path / "x.png") == f"figure {problem}"
+    assert complaint(tiny_run(), "a3", against=tiny_run()) == f"against {problem}"
 
 
 def test_a_run_on_another_network(tmp_path: Path) -> None:

@@ -144,13 +144,13 @@ def test_mistakes_in_options(network: Network) -> None:
         "types has 'papper', expected some of 'paper', 'author', 'venue'."
     )
     assert complaint(network, classes=("poetry",)) == (
-        "classes has 'poetry', of paper nodes the labels are 'biology', 'history', 'physics'."
+        "classes has 'poetry', expected a label of paper nodes: 'biology', 'history', 'physics'."
     )
     assert complaint(network, types=("author", "venue"), classes=("poetry",)) == (
-        "classes has 'poetry', of author and venue nodes the labels are 'biology', 'history', 'physics'."
+        "classes has 'poetry', expected a label of author and venue nodes: 'biology', 'history', 'physics'."
     )
     assert complaint(labelled_network(field=None), types=("author", "venue"), classes=("poetry",)) == (
-        "classes has 'poetry', of author and venue nodes there are no labels."
+        "classes has 'poetry', but author and venue nodes have no labels."
     )
 
 
@@ -174,7 +174,7 @@ def test_mistakes_in_vectors(network: Network) -> None:
     broken = papers.copy()
     broken[7, 2] = np.nan
     assert complaint(network, {"paper": broken}) == (
-        "the vector of paper 'p7' holds a number that is not finite (NaN or infinite); train or embed again."
+        "the vector of paper 'p7' has a value that is NaN or infinite; train or embed again."
     )
     short = {"paper": papers, "author": vectors["author"][:, :5]}
     assert complaint(network, short, types=("paper", "author")) == (

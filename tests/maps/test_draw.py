@@ -117,7 +117,7 @@ def test_mistakes_are_told_before_vectors_are_made(
     monkeypatch.setattr(search_store, "embed_to", None)
     known = "expected some of 'paper', 'author', 'venue'"
     assert failed(capsys, run, "--types", "poem") == f"--types has 'poem', {known}."
-    assert "--classes has 'poetry', of paper nodes the labels are " in failed(
+    assert "--classes has 'poetry', expected a label of paper nodes: " in failed(
         capsys, run, "--classes", "poetry"
     )
     assert failed(capsys, run, "--perplexity", 0) == "--perplexity is 0.0, expected at least 1."

@@ -110,10 +110,10 @@ def test_few_nodes(count: int) -> None:
 def test_the_title_says_what_and_how_much() -> None:
     page = Page(map_page(replace(plain(), network="papers", nodes=1234)))
     assert page.texts["title"] == page.texts["h1"] == ["papers: map of nodes"]
-    assert "30 of 1,234 paper nodes by t-SNE" in page.texts["p"][0]
+    assert "t-SNE of 30 of 1,234 paper nodes" in page.texts["p"][0]
     assert "30 paper nodes by t-SNE" in Page(map_page(plain())).texts["p"][0]
     placed = replace(plain(), types=("paper", "author"), placed=("author",))
-    assert "author nodes stand among the texts closest to them" in Page(map_page(placed)).texts["p"][0]
+    assert "author nodes are placed among the texts closest to them" in Page(map_page(placed)).texts["p"][0]
 
 
 @pytest.mark.parametrize("text", NASTY)

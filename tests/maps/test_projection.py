@@ -83,7 +83,7 @@ def test_half_precision() -> None:
 def test_numbers_that_are_none(value: float) -> None:
     vectors = np.ones((5, 3), dtype=np.float32)
     vectors[3, 1] = value
-    with pytest.raises(InputError, match="vector 3 holds a number that is not finite"):
+    with pytest.raises(InputError, match="vector 3 has a value that is NaN or infinite"):
         project(vectors)
 
 

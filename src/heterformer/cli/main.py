@@ -1,4 +1,4 @@
-"""The command line: one command is run, and whatever goes wrong is told once, in a sentence."""
+"""The command line: runs one command and reports an error once, in one sentence."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _check_alone(arguments: Sequence[str]) -> None:
 
 
 def _first_here() -> bool:
-    """Whether no other process of this machine has been told to do the same before this one."""
+    """Whether this is the main process of this machine (local rank 0)."""
     return int(os.environ.get("WORLD_SIZE", "1")) == 1 or os.environ.get("LOCAL_RANK", "0") == "0"
 
 

@@ -1,8 +1,8 @@
 """DBLP: papers, their authors and venues, from AMiner's citation network (version 12).
 
-A publication of the years 1990 to 2020 is a node with its title; it cites others, has authors (told apart by
-number and name together) and a venue (by its raw name). Its labels are those of its fields of study that
-Heterformer's paper lists.
+A publication of the years 1990 to 2020 is a node with its title; it cites others, has authors
+(distinguished by number and name together) and a venue (by its raw name). Its labels are those of its fields
+of study that Heterformer's paper lists.
 """
 
 from __future__ import annotations

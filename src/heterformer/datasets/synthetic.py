@@ -97,7 +97,7 @@ class SyntheticOptions:
     """Mean number of authors of a paper, 1 to 7; each paper has at least one."""
 
     ambiguous: float = 0.4
-    """Share of the titles from which neither sub-topic nor field can be told, 0 to 1."""
+    """Share of the titles that reveal neither sub-topic nor field, 0 to 1."""
 
     seed: int = 0
     """Seed of all random draws: the same options and seed give the same tables."""

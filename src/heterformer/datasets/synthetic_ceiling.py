@@ -75,17 +75,17 @@ def _beliefs(titles: Sequence[str], subtopics: Sequence[str], size: Integers) ->
     belief = np.zeros((len(titles), len(subtopics)))
     for row, title in zip(belief, titles, strict=True):
         words = title.lower().split()
-        told = [subtopic_of[w] for w in words if w in subtopic_of]
-        if told:
-            row[subtopics.index(told[0])] = 1.0
+        named = [subtopic_of[w] for w in words if w in subtopic_of]
+        if named:
+            row[subtopics.index(named[0])] = 1.0
         else:
-            for field in _fields_told(words):
+            for field in _possible_fields(words):
                 row += share[field] / share[field].sum()
     belief /= belief.sum(axis=1, keepdims=True)
     return belief
 
 
-def _fields_told(words: Sequence[str]) -> list[str]:
+def _possible_fields(words: Sequence[str]) -> list[str]:
     """The fields of an ambiguous title: both of each pair that has all its words, all equally likely."""
     content = set(words) & set().union(*PAIR_LISTS)
     pairs = zip(AMBIGUOUS, PAIR_LISTS, strict=True)

@@ -82,7 +82,8 @@ class Embedding:
                 known = ", ".join(map(repr, self.schema.node_types))
                 raise OptionError(self.options, "types", f"has {node_type!r}, expected some of {known}.")
             if node_type not in self.trained.embedded_types:
-                problem = f"has {node_type!r}, of which this model has learnt nothing."
+                known = ", ".join(map(repr, self.trained.embedded_types))
+                problem = f"has {node_type!r}, but the model has vectors of {known} only."
                 raise OptionError(self.options, "types", problem)
         return tuple(dict.fromkeys(self.options.types or self.trained.embedded_types))
 

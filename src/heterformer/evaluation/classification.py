@@ -1,4 +1,4 @@
-"""Node classification on fixed vectors (Section 4.3): do they tell classes that the model was never told?"""
+"""Node classification on fixed vectors (Section 4.3): do they predict classes that training did not use?"""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CLASSIFIERS = ("mlp", "logistic_regression", "majority")
 
 @dataclass(frozen=True)
 class ClassificationResult:
-    """How well classes are told, and what to hold that against."""
+    """How well classes are predicted, beside the baselines for it."""
 
     nodes: int
     classes: dict[str, int]

@@ -46,7 +46,7 @@ Setting = Literal["transductive", "inductive"]  # nodes that training has seen, 
 
 @dataclass(frozen=True)
 class Classified:
-    """The classes of some nodes of a type, told by their vectors."""
+    """The classes of some nodes of a type, predicted from their vectors."""
 
     node_type: NodeType
     setting: Setting
@@ -174,8 +174,8 @@ def _links_of_vectors(
             continue
         there = np.logical_and(*(vectors[t].has(pair_set.pairs[:, i]) for i, t in enumerate(ends)))
         if not there.all():
-            told = f"{there.sum():,} of {len(there):,} {pair_set.part} pairs have vectors at both ends"
-            notes.sentences.append(f"{pair_set.relation.name}: {told}; the others are not asked for.")
+            covered = f"{there.sum():,} of {len(there):,} {pair_set.part} pairs have vectors at both ends"
+            notes.sentences.append(f"{pair_set.relation.name}: {covered}; the others are left out.")
         if there.any():
             asked.append(replace(pair_set, pairs=pair_set.pairs[there]))
     known = {t: one.rows for t, one in vectors.items()}
@@ -271,9 +271,9 @@ def _of_type(
     for setting, chosen in settings.items() if options.wants("classification") else ():
         with notes.trying(f"No {setting} classification", "classification"):
             title = f"classifying {node_type} ({setting})"
-            told = classify(vectors.of(chosen.rows), chosen, options.classification, rate, title)
-            classified.append(Classified(node_type, setting, told))
-            here = told.left_out[len(chosen.left_out) :]
+            result = classify(vectors.of(chosen.rows), chosen, options.classification, rate, title)
+            classified.append(Classified(node_type, setting, result))
+            here = result.left_out[len(chosen.left_out) :]
             notes.sentences.extend(f"{node_type} ({setting}): {one}." for one in here)
     if options.wants("clustering") and not textless:
         with notes.trying("No clustering", "clustering"):

@@ -58,8 +58,8 @@ def report_on_vectors(file: Path, folder: Path, out: Path, options: EvaluateOpti
 
 def _report_lock(out: Path) -> AbstractContextManager[None]:
     """Of two evaluations into one folder the second waits, then keeps what the first has found."""
-    told = f"{out}: another process is evaluating it; waiting for it."
-    return file_lock(out.with_name(f"{out.name}.evaluate"), waiting=told)
+    waiting = f"{out}: another process is evaluating it; waiting for it."
+    return file_lock(out.with_name(f"{out.name}.evaluate"), waiting=waiting)
 
 
 def _check_map(network: Network, options: EvaluateOptions) -> None:

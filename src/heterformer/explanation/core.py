@@ -132,8 +132,8 @@ class Explainer:
         """Refuse what cannot be explained, before the model is read."""
         model = self.run.options().model
         if node.node_type in self.schema.text_rich and model.group != "Heterformer":
-            told = f"is {model.display_name}, without the virtual neighbour tokens that would be explained"
-            raise InputError(f"{self.run.path}: its model {told}; expected a run of Heterformer.")
+            problem = f"its model is {model.display_name}, which has no virtual neighbour tokens to explain"
+            raise InputError(f"{self.run.path}: {problem}; expected a run of Heterformer.")
 
     @cached_property
     def _tokenizer(self) -> Any:
@@ -205,7 +205,8 @@ class Explainer:
     def _textless(self, node: Node) -> TextlessExplanation:
         model, batcher, sampler = self._model, self._embedding.batcher, self._embedding.sampler
         if node.node_type not in model.embedded_types:
-            raise InputError(f"{self.run.path}: its model has learnt nothing of {node.node_type!r} nodes.")
+            problem = f"its model has no vectors of {node.node_type!r} nodes"
+            raise InputError(f"{self.run.path}: {problem}, so there is nothing to explain.")
         with evaluating(model):
             rows = torch.tensor([node.row], device=model.device)
             own = model.textless_vectors(node.node_type, rows)[0].float().cpu()  # (d,)
@@ -279,8 +280,9 @@ def explain_runs(path: Path | str, name: str, options: ExplainOptions) -> tuple[
     first, *others = explainers
     node = first.find(name, options.node_type)
     if node.node_type in first.schema.textless and (options.against or options.figure):
-        told = f"there is none of {node.node_type} {name!r}, which has no text"
-        raise OptionError(options, "against", f"and {{figure}} draw attention; {told}.")
+        option = "against" if options.against else "figure"
+        problem = f"draws attention on a text; {node.node_type} {name!r} has no text."
+        raise OptionError(options, option, problem)
     for other in others:
         if other.network.fingerprint != first.network.fingerprint:
             raise InputError(f"{other.run.path}: was trained on another network than {first.run.path}.")

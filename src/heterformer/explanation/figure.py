@@ -77,7 +77,7 @@ def _draw_maps(part: Any, named: Sequence[tuple[TextExplanation, str]], colors: 
     from matplotlib.colors import PowerNorm
 
     maps = [attention_matrix(explanation) for explanation, _ in named]
-    # Most attention goes to [CLS]; by its root the rest can be told apart as well.
+    # Most attention goes to [CLS]; its square root makes the rest visible as well.
     highest = max(float(np.nanmax(values)) for values in maps)
     scale = PowerNorm(0.5, vmin=0, vmax=highest)
     axes = part.subplots(1, len(named), squeeze=False)[0]
@@ -150,10 +150,10 @@ def _draw_shares(axis: Any, kind: str, rows: Sequence[Row], highest: float, colo
     """A line per neighbour: its name, and under it a thin bar per run."""
     thickness = 0.28 / len(colors)
     for place, (label, shares) in enumerate(rows):
-        told = " | ".join("-" if share is None else f"{share:.0%}" for share in shares)
+        percents = " | ".join("-" if share is None else f"{share:.0%}" for share in shares)
         room = COLUMN - 0.2 - 0.35 * len(colors)
         axis.text(0, place + 0.55, cut_to(label, room, SMALL), va="bottom", fontsize=SMALL)
-        axis.text(highest, place + 0.55, told, va="bottom", ha="right", fontsize=SMALL)
+        axis.text(highest, place + 0.55, percents, va="bottom", ha="right", fontsize=SMALL)
         for number, (share, color) in enumerate(zip(shares, colors, strict=True)):
             axis.barh(place + 0.6 + thickness * (number + 0.5), share or 0, thickness, color=color)
     axis.set(xlim=(0, highest), ylim=(len(rows), 0))

@@ -165,8 +165,9 @@ def _classes(
     for label in options.classes:
         if label not in counts:
             known = ", ".join(map(repr, frequent[:LISTED])) + (", …" if len(frequent) > LISTED else "")
-            told = f"the labels are {known}" if frequent else "there are no labels"
-            problem = f"has {label!r}, of {' and '.join(types)} nodes {told}."
+            nodes = f"{' and '.join(types)} nodes"
+            expected = f"expected a label of {nodes}: {known}" if frequent else f"but {nodes} have no labels"
+            problem = f"has {label!r}, {expected}."
             raise OptionError(options, "classes", problem)
     return tuple(dict.fromkeys(options.classes)) or tuple(frequent[:MOST_CLASSES])
 
@@ -197,8 +198,8 @@ def _gathered(network: Network, vectors: Vectorized, chosen: Selection) -> dict[
         bad = first_not_finite(found[node_type])
         if bad is not None:
             node_id = network.ids(node_type, [rows[bad]])[0]
-            told = "holds a number that is not finite (NaN or infinite)"
-            raise InputError(f"the vector of {node_type} {node_id!r} {told}; train or embed again.")
+            problem = f"the vector of {node_type} {node_id!r} has a value that is NaN or infinite"
+            raise InputError(f"{problem}; train or embed again.")
     widths = sorted({part.shape[1] for part in found.values()})
     if len(widths) > 1:
         raise InputError(f"vectors of different types have {widths} numbers, expected equally many.")

@@ -84,10 +84,10 @@ def _whole_numbers(found: NodeMap) -> NDArray[np.int64]:
 def _about(found: NodeMap) -> str:
     shown, types = f"{len(found.points):,}", " and ".join(found.types)
     sample = shown if len(found.points) == found.nodes else f"{shown} of {found.nodes:,}"
-    told = f"{sample} {types} nodes by t-SNE: close ones have similar vectors; far distances say little"
+    about = f"t-SNE of {sample} {types} nodes: close nodes have similar vectors; large distances mean little"
     if not found.placed:
-        return told
-    return f"{told}; {' and '.join(found.placed)} nodes stand among the texts closest to them"
+        return about
+    return f"{about}; {' and '.join(found.placed)} nodes are placed among the texts closest to them"
 
 
 def _policy(template: str) -> str:

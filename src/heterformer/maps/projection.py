@@ -28,7 +28,7 @@ def project(vectors: NDArray[Any], options: MapOptions | None = None) -> Floats:
     options = options or MapOptions()
     row = first_not_finite(vectors)
     if row is not None:
-        raise InputError(f"vector {row} holds a number that is not finite (NaN or infinite).")
+        raise InputError(f"vector {row} has a value that is NaN or infinite.")
 
     from threadpoolctl import threadpool_limits
 

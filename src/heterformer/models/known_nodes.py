@@ -17,7 +17,7 @@ from heterformer.network.store import Network
 from heterformer.network.tokens import PackedTokens
 
 FOLDER = "known"
-TEXTS = 512  # that new textless nodes are told apart from
+TEXTS = 512  # that new textless nodes are contrasted with
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class KnownNodes:
     def of(cls, visible: VisibleNetwork, tokens: PackedTokens) -> KnownNodes:
         """What training may see. Texts are chosen by a hash of what they say, which is to say at random.
 
-        Of equal texts one is kept: a node must not be told apart from its own text.
+        Of equal texts one is kept: a node must not be contrasted with its own text.
         """
         seen = np.flatnonzero(_visible_texts(visible, tokens))
         _, first = np.unique(tokens.hashes()[seen], return_index=True)  # by ascending hash

@@ -69,8 +69,8 @@ def _write(network: Network, tokenizer: Any, limit: int, folder: Path) -> None:
     try:
         check_no_links_out(network.path)  # it is about to be written into
         folder.parent.mkdir(exist_ok=True)
-        told = f"{network.path}: another process makes its tokens; waiting for it."
-        with file_lock(folder, waiting=told):
+        waiting = f"{network.path}: another process makes its tokens; waiting for it."
+        with file_lock(folder, waiting=waiting):
             if not folder.is_dir():  # the other has made them
                 with replace_folder(folder) as partial:  # which clears what a kill has left
                     _tokenise(network, tokenizer, limit, partial)
