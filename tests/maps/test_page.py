@@ -111,7 +111,7 @@ def test_the_title_says_what_and_how_much() -> None:
     page = Page(map_page(replace(plain(), network="papers", nodes=1234)))
     assert page.texts["title"] == page.texts["h1"] == ["papers: map of nodes"]
     assert "t-SNE of 30 of 1,234 paper nodes" in page.texts["p"][0]
-    assert "30 paper nodes by t-SNE" in Page(map_page(plain())).texts["p"][0]
+    assert "t-SNE of 30 paper nodes" in Page(map_page(plain())).texts["p"][0]
     placed = replace(plain(), types=("paper", "author"), placed=("author",))
     assert "author nodes are placed among the texts closest to them" in Page(map_page(placed)).texts["p"][0]
 
