@@ -19,7 +19,7 @@ from transformers import AutoTokenizer, BertConfig, BertModel
 from heterformer.datasets.synthetic import SyntheticOptions, write_synthetic
 from heterformer.datasets.synthetic_words import VOCABULARY
 from heterformer.models import Heterformer
-from heterformer.models.options import MODEL_OPTIONS
+from heterformer.models.options import MODEL_OPTIONS, EveryModelOptions
 from heterformer.network.build import build_network
 from heterformer.network.build.frames import temporary_folder
 from heterformer.network.spec import NetworkSpec
@@ -60,11 +60,12 @@ def synthetic_network(folder: Path, papers: int = 200, **more: Any) -> Network:
 
 
 def tiny_options(backbone: str, **changes: Any) -> TrainingOptions:
-    """A training of a few quick steps; ``changes`` are options of the training or of the model."""
+    """A training of a few quick steps; ``changes`` are options of the training or of any model."""
     model = MODEL_OPTIONS[changes.pop("model", "heterformer")]
     usual = {"backbone": backbone, "textless_dim": 8}
     values = {name: value for name, value in usual.items() if name in model.option_names()}
     values |= {name: changes.pop(name) for name in tuple(changes) if name in model.option_names()}
+    changes = {n: v for n, v in changes.items() if n not in EveryModelOptions.option_names()}
     return replace(
         TrainingOptions(
             model=model(**values),

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from heterformer.cli.main import main
-from heterformer.device import chosen_device
+from heterformer.device import chosen_device, chosen_precision, has_bf16, say_if_slow
 from heterformer.embedding import embed as embed_module
 from heterformer.evaluation import open_run as evaluate
 from heterformer.models.contract import NodeEncoder
@@ -25,6 +25,42 @@ def test_a_gpu_is_chosen_if_there_is_one(monkeypatch: pytest.MonkeyPatch) -> Non
     assert chosen_device("cpu") == torch.device("cpu")
     gpu.reverse()
     assert chosen_device("auto") == torch.device("cpu")
+
+
+@pytest.mark.parametrize(
+    ("flags", "found"),
+    [
+        ("flags : fpu avx2 avx512f avx512_bf16 sse", True),
+        ("flags : fpu amx_bf16 amx_tile", True),
+        ("Features : fp asimd bf16 i8mm", True),
+        ("flags : fpu avx2 avx512f", False),
+        ("model name : no_bf16_here", False),
+    ],
+)
+def test_a_processor_tells_whether_it_has_bf16(flags: str, found: bool, tmp_path: Path) -> None:
+    info = tmp_path / "cpuinfo"
+    info.write_text(f"processor : 0\n{flags}\n")
+    assert has_bf16(torch.device("cpu"), info) is found
+
+
+def test_a_processor_that_tells_nothing(tmp_path: Path) -> None:
+    expected = torch.ops.mkldnn._is_mkldnn_bf16_supported()
+    assert has_bf16(torch.device("cpu"), tmp_path / "none") is expected
+
+
+@pytest.mark.parametrize("has", [True, False])
+def test_bf16_is_slow_without_instructions_for_it(
+    has: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("heterformer.device.has_bf16", lambda device: has)
+    cpu = torch.device("cpu")
+    assert chosen_precision("auto", cpu) == ("bf16" if has else "no")
+    assert [chosen_precision(p, cpu) for p in ("no", "bf16")] == ["no", "bf16"]
+    for precision in ("no", "float32", "bf16"):
+        say_if_slow(precision, cpu)
+    said = capsys.readouterr().err
+    assert said.count("\n") == (not has)
+    assert has or "for which this CPU has no instructions" in said
 
 
 @pytest.mark.parametrize("flags", [[], ["--device", "cpu"]], ids=["default", "cpu"])

@@ -18,6 +18,7 @@ ROOMS = (
     "untrusted",
     "temporary",
     "options",
+    "recipe",
     "progress",
     "files",
     "arrays",

@@ -1,15 +1,48 @@
-"""The device to compute on."""
+"""The device to compute on, and whether it has bf16."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
 import torch
 
+from heterformer.progress import say
+
 Device = Literal["auto", "cpu"]
+TrainingPrecision = Literal["no", "bf16", "auto"]
+CPU_INFO = Path("/proc/cpuinfo")
+BF16_FLAGS = {"avx512_bf16", "amx_bf16", "bf16"}  # the last one is ARM's
 
 
 def chosen_device(device: Device) -> torch.device:
     """For ``auto`` a GPU if there is one, as Accelerate chooses for training; else the CPU."""
     accelerator = torch.accelerator.current_accelerator(check_available=True) if device == "auto" else None
     return accelerator or torch.device("cpu")
+
+
+def has_bf16(device: torch.device, cpu_info: Path = CPU_INFO) -> bool:
+    """Whether the device has instructions for bf16. Without them PyTorch emulates it, which is slow."""
+    if device.type == "cuda":
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    if device.type != "cpu":
+        return True
+    try:
+        words = cpu_info.read_text(encoding="utf-8", errors="replace").split()
+    except OSError:  # not Linux
+        return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+    return not BF16_FLAGS.isdisjoint(words)
+
+
+def chosen_precision(precision: TrainingPrecision, device: torch.device) -> TrainingPrecision:
+    """For ``auto`` bf16 if the device has it, else none."""
+    if precision != "auto":
+        return precision
+    return "bf16" if has_bf16(device) else "no"
+
+
+def say_if_slow(precision: str, device: torch.device) -> None:
+    """Tell that bf16 is slow on a device that has no instructions for it."""
+    if precision == "bf16" and not has_bf16(device):
+        what = "this GPU" if device.type == "cuda" else "this CPU"
+        say(f"precision is bf16, for which {what} has no instructions: it is many times slower than float32.")

@@ -107,7 +107,7 @@ def step_of(
         list(trainer.cached.refresh(0, step + 1))
     found: dict[str, Tensor] = {}
     optimizers_step = Optimizers.step
-    Optimizers.step = lambda self: found.update(gradients(trainer.model))  # type: ignore[method-assign]
+    Optimizers.step = lambda self, factor: found.update(gradients(trainer.model))  # type: ignore[method-assign]
     try:
         part = trainer._step(trainer.batches.batch(0, step))
     finally:

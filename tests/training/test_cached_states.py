@@ -30,8 +30,9 @@ from heterformer.models.inference import each_text, evaluating, neighbor_text_ro
 from heterformer.network.split.split import Split
 from heterformer.states.store import StateStore
 from heterformer.training import cached_states
-from heterformer.training.cached_states import CachedStates
-from heterformer.training.loop import DROPOUT, Trainer
+from heterformer.training.cached_states import CachedStates, refresh_interval
+from heterformer.training.learner import DROPOUT
+from heterformer.training.loop import Trainer
 from heterformer.training.losses import link_prediction_loss
 from heterformer.training.optimizers import Optimizers
 from heterformer.training.options import WarmUpOptions
@@ -112,7 +113,7 @@ def test_a_cached_step_is_a_live_one_on_states_that_have_no_gradient(
     assert trainer.cached is not None
     list(trainer.cached.refresh(0, STEPS))
     found: dict[str, Tensor] = {}
-    monkeypatch.setattr(Optimizers, "step", lambda self: found.update(gradients(model)))
+    monkeypatch.setattr(Optimizers, "step", lambda self, factor: found.update(gradients(model)))
     loss = trainer._step(batch)
     assert loss == pytest.approx(expected_loss.item(), rel=1e-6)
     assert found.keys() == expected.keys()
@@ -203,6 +204,21 @@ def test_a_refresh_reads_what_the_steps_until_the_next_one_meet(
         expected[first] = len(np.unique(np.concatenate(met)))
     assert refreshes(run) == expected
     assert all(line["refresh"]["seconds"] >= 0 for line in run.metrics() if "refresh" in line)
+
+
+@pytest.mark.parametrize(("texts", "centers", "steps"), [(90, 60, 2), (91, 60, 3), (9, 60, 1), (0, 4, 1)])
+def test_a_refresh_costs_about_a_quarter_of_its_steps(texts: int, centers: int, steps: int) -> None:
+    assert refresh_interval(texts, centers) == steps
+
+
+def test_how_often_states_are_computed_anew_is_chosen_by_counting(tmp_path: Path) -> None:
+    trainer = new_trainer(tmp_path / "run", refresh_every="auto", batch_size=16)
+    assert trainer.cached is not None
+    assert len(trainer.tokens) == 200
+    assert trainer.cached.every == 9  # 200 texts against 24 of a step; an epoch has nine steps
+    trainer = new_trainer(tmp_path / "small", refresh_every="auto", batch_size=32)
+    assert trainer.cached is not None
+    assert trainer.cached.every == 5 == trainer.batches.steps_per_epoch
 
 
 def test_states_are_those_of_the_last_refresh_until_the_next(

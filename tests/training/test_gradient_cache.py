@@ -16,7 +16,8 @@ from heterformer.batches.slices import slices
 from heterformer.errors import InputError
 from heterformer.models.options import ModelName
 from heterformer.models.registry import MODELS
-from heterformer.training.loop import DROPOUT, Trainer
+from heterformer.training.learner import DROPOUT
+from heterformer.training.loop import Trainer
 from heterformer.training.losses import link_prediction_loss
 from heterformer.training.optimizers import Optimizers
 from heterformer.training.run import Run
@@ -49,7 +50,7 @@ def stepped(
     """The loss and the gradients that the optimisers are given."""
     found: dict[str, Tensor] = {}
     with monkeypatch.context() as patched:
-        patched.setattr(Optimizers, "step", lambda self: found.update(gradients(trainer.model)))
+        patched.setattr(Optimizers, "step", lambda self, factor: found.update(gradients(trainer.model)))
         return trainer._step(batch), found
 
 
@@ -178,7 +179,7 @@ def test_sparse_gradients_do_not_pile_up(tmp_path: Path, monkeypatch: pytest.Mon
     kept: dict[str, int] = {}
     distinct: dict[str, int] = {}
 
-    def count(self: Optimizers) -> None:
+    def count(self: Optimizers, factor: float) -> None:
         for name, parameter in trainer.model.named_parameters():
             if parameter.grad is not None and parameter.grad.is_sparse:
                 kept[name] = parameter.grad._nnz()

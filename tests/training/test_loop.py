@@ -146,10 +146,10 @@ def test_the_gradient_is_clipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     norms: dict[float | None, list[float]] = {}
     step = Optimizers.step
 
-    def recorded(self: Optimizers) -> None:
+    def recorded(self: Optimizers, factor: float) -> None:
         gradients = [p.grad.norm() for p in self.dense_parameters if p.grad is not None]
         norms[limit].append(torch.stack(gradients).norm().item())
-        step(self)
+        step(self, factor)
 
     monkeypatch.setattr(Optimizers, "step", recorded)
     for limit in (None, 1e-3):

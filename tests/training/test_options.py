@@ -21,6 +21,7 @@ from heterformer.models.options import (
 from heterformer.models.registry import MODELS
 from heterformer.network.split.options import SplitOptions
 from heterformer.network.store import Network
+from heterformer.recipe import Default
 from heterformer.training import loop
 from heterformer.training.options import (
     PRESETS,
@@ -30,6 +31,7 @@ from heterformer.training.options import (
     as_flags,
     changed_options,
     flat_options,
+    keep_earlier_defaults,
 )
 from tests.failing import Failed
 
@@ -271,7 +273,7 @@ def test_a_configuration_that_is_none(tmp_path: Path, content: bytes | None, mes
         ("batch_size: 0", "batch_size is 0, expected more than 1."),
         ("batch_size: null", "batch_size is None, expected a whole number."),
         ("positives: often", "positives is 'often', expected one of fixed, fresh."),
-        ("precision: yes", "precision is True, expected one of no, bf16."),
+        ("precision: yes", "precision is True, expected one of no, bf16, auto."),
         ("sparse_tokens: 1", "sparse_tokens is 1, expected true or false."),
         ("temperature: hot", "temperature is 'hot', expected a number or 'auto'."),
         ("textless_dim: 0", "textless_dim is 0, expected a positive whole number."),
@@ -432,12 +434,41 @@ def test_changed_options_are_named() -> None:
     assert changed_options(before, before) == []
 
 
+def test_how_often_nothing_is_refreshed_may_change() -> None:
+    live = TrainingOptions()
+    assert changed_options(replace(live, refresh_every=None), live) == []
+    cached = TrainingOptions(neighbor_states="cached")
+    assert changed_options(replace(cached, refresh_every=None), cached) == ["refresh_every"]
+
+
+def test_a_saved_run_keeps_a_default_that_has_changed_since() -> None:
+    saved = TrainingOptions(neighbor_states="cached", refresh_every=None)
+    options, kept = keep_earlier_defaults(saved, TrainingOptions(neighbor_states="cached"))
+    assert options == saved
+    assert kept == ["refresh_every None"]
+    asked = TrainingOptions(neighbor_states="cached", refresh_every=5)  # not the default: it was asked for
+    assert keep_earlier_defaults(saved, asked) == (asked, [])
+    assert keep_earlier_defaults(asked, saved) == (saved, [])
+
+
+def test_a_saved_run_keeps_a_default_of_its_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = {"network_readout": Default("both", earlier="none")}
+    monkeypatch.setattr("heterformer.training.options.RECIPE", now)
+    saved, asked = (
+        TrainingOptions(model=HeterformerOptions(network_readout=value)) for value in ("none", "both")
+    )
+    assert keep_earlier_defaults(saved, asked) == (saved, ["network_readout none"])
+    other = TrainingOptions(model=BertOptions())  # which has no such option
+    assert keep_earlier_defaults(other, asked) == (asked, [])
+
+
 def test_what_may_not_change_decides_the_result() -> None:
     values: dict[str, Any] = {
         "positives": "fresh",
         "neighbor_states": "live",
         "false_negatives": "keep",
         "precision": "bf16",
+        "refresh_every": 7,
         "device": "cpu",
         "new_learning_rate": 0.5,
         "schedule": "linear",

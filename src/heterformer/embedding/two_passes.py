@@ -17,6 +17,7 @@ from numpy.typing import DTypeLike, NDArray
 from heterformer.batches.batcher import Batcher, SampledNodes
 from heterformer.batches.stable import StableSampler
 from heterformer.batches.visible import VisibleNetwork
+from heterformer.device import say_if_slow
 from heterformer.distributed import ProcessGroup
 from heterformer.embedding.neighborhoods import SampledParts
 from heterformer.embedding.options import EmbedOptions
@@ -151,6 +152,7 @@ class Embedding:
         todo = {t: self._own_missing(file) for t, file in self.vectors.items()}
         if self.processes.any(any(todo.values())):
             states = self._text_states(folder, todo)
+            say_if_slow(self.options.precision, self.model.device)
             fast = self.options.precision == "bf16"
             with torch.autocast(self.model.device.type, torch.bfloat16, enabled=fast):
                 states.fill()

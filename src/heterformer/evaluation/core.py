@@ -15,6 +15,7 @@ from torch import Tensor
 from heterformer.arrays import Ints
 from heterformer.batches.batcher import Batcher
 from heterformer.batches.visible import VisibleNetwork
+from heterformer.device import say_if_slow
 from heterformer.distributed import ProcessGroup
 from heterformer.embedding.node_vectors import NodeVectors, Vectorized, looked_up
 from heterformer.errors import InputError
@@ -147,6 +148,7 @@ def _links_of_run(
     # are compared between runs, are of all neighbours that training had.
     hiding = VisibleNetwork.for_evaluation(network, split, drawn)
     hiding_batcher = Batcher(hiding, opened.batcher.tokens)
+    say_if_slow(options.precision, model.device)
     fast = torch.autocast(model.device.type, torch.bfloat16, enabled=options.precision == "bf16")
     with fast, stored_states(model, opened.batcher.tokens, opened.run.path, processes) as states:
         ranks = rank_with_model(model, opened.batcher, predicted, opened.seed, states, processes)

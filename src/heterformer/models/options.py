@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from heterformer.errors import OptionError
 from heterformer.models.plm.minilm import suited_options
 from heterformer.options import expected, fits, option_types
+from heterformer.recipe import RECIPE
+from heterformer.recipe import earlier as earlier_defaults
 
 Family = Literal["text-only", "bag of words", "cascaded", "nested"]
 Group = Literal["vanilla", "homogeneous GNN", "heterogeneous GNN", "Heterformer"]
@@ -141,11 +143,11 @@ class HeterformerOptions(NestedOptions, TextlessOptions):
     path = "heterformer.models.heterformer:Heterformer"
     group = "Heterformer"
 
-    earlier = MappingProxyType({"network_readout": "none"})
+    earlier = earlier_defaults("network_readout")
 
     virtual_tokens: Literal["both", "text_rich", "textless", "none"] = "both"
     """Virtual neighbour tokens: both kinds, one kind, or none."""
-    network_readout: Literal["both", "text_rich", "textless", "none"] = "none"
+    network_readout: Literal["both", "text_rich", "textless", "none"] = RECIPE["network_readout"].value
     """Neighbours added to a node's vector after the last layer: both kinds, one kind, or none (the paper)."""
     heterogeneous_projection: bool = True
     """Separate projections per edge type (W_r) and per textless type (W_phi)."""

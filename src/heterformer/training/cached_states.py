@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -27,7 +27,17 @@ from heterformer.models.inference import each_text, evaluating, neighbor_text_ro
 from heterformer.states.store import StateStore, new_store
 
 TEXTS = 2048  # read between two moves of the progress bar
+REFRESH_SHARE = 0.25  # of the cost of the steps that it serves
 STORED = np.float32  # of some PLMs the [CLS] states of all texts agree in the three digits of float16
+
+
+def refresh_interval(texts: int, centers: int) -> int:
+    """How many steps a refresh must serve to cost about a quarter of what they cost.
+
+    A refresh reads each of the ``texts`` once, forwards. A step reads each of its ``centers`` forwards and
+    backwards, which is three times as much.
+    """
+    return max(1, -(-texts // max(1, int(REFRESH_SHARE * 3 * centers))))
 
 
 class CachedStates:
@@ -43,11 +53,14 @@ class CachedStates:
         read: Callable[[Texts], Tensor],
         batches: TrainingBatches,
         folder: Path,
-        every: int | None,
+        every: int | Literal["auto"] | None,
         processes: ProcessGroup | None = None,
     ) -> None:
         self.model, self.read, self.batches, self.folder = model, read, batches, folder
         self.processes = processes or ProcessGroup()
+        if every == "auto":
+            texts, centers = len(batches.batcher.tokens), 2 * batches.batch_size
+            every = min(refresh_interval(texts, centers), batches.steps_per_epoch)
         self.every = every or batches.steps_per_epoch
         self.shape = self._states(np.arange(1)).shape[1:]  # (S, d)
         self.store = StateStore.open(self._path)

@@ -2,55 +2,32 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import asdict, replace
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
-import numpy as np
-import torch
-from accelerate import Accelerator
-from torch import Tensor
-
-from heterformer.batches.batch import PairBatch, Texts
 from heterformer.batches.batcher import Batcher
-from heterformer.batches.pairs import TrainingBatches
-from heterformer.batches.randomness import stream_key
-from heterformer.batches.slices import slices
 from heterformer.batches.visible import VisibleNetwork
+from heterformer.device import chosen_device, chosen_precision, say_if_slow
 from heterformer.distributed import ProcessGroup
-from heterformer.errors import InputError
 from heterformer.files import file_lock, filled, remove_file
-from heterformer.models.contract import NodeEncoder
 from heterformer.models.known_nodes import KnownNodes
-from heterformer.models.plm.loading import load_tokenizer
-from heterformer.models.plm.minilm import backbone_path
-from heterformer.models.registry import MODELS, untrained_model
 from heterformer.network.store import Network
-from heterformer.network.tokens import open_tokens
 from heterformer.progress import Bar, progress_bar, say
 from heterformer.temporary import remove_scratch
-from heterformer.training.cached_states import CachedStates
 from heterformer.training.callbacks import Callback, TrainingProgress
 from heterformer.training.early_stopping import EarlyStopping
-from heterformer.training.gradient_cache import pair_vectors, replay
 from heterformer.training.keywords import training_options
-from heterformer.training.losses import link_prediction_loss
+from heterformer.training.learner import Learner
 from heterformer.training.model_card import write_model_card
-from heterformer.training.optimizers import Optimizers
-from heterformer.training.options import TrainingOptions
-from heterformer.training.run import CARD, Position, Run
-from heterformer.training.schedule import rate_factor
+from heterformer.training.options import TrainingOptions, keep_earlier_defaults
+from heterformer.training.run import CARD, Run
+from heterformer.training.signals import interruptible
 from heterformer.training.tensorboard import TensorBoard
 from heterformer.training.validation import in_batch_metrics
 from heterformer.training.warm_up import warm_up
-
-DROPOUT = 3  # the purpose of dropout's random stream, beside those of batches
 
 
 def train(
@@ -88,18 +65,32 @@ def train(
         >>> run = train("papers.net", "runs/bert", model="bert", callback=lambda now: now.step == 50)
     """
     network = network if isinstance(network, Network) else Network.open(network)
-    options = training_options(options, keywords).resolved()
-    run, processes = Run(path), ProcessGroup.from_environment(options.device)
+    run, options = Run(path), training_options(options, keywords).resolved()
+    options = options_of_run(run, options)
+    processes = ProcessGroup.from_environment(options.device)
     with ExitStack() as held:
         with processes.main_process_first():
             if processes.is_main:
                 held.enter_context(_training_lock(run))
                 remove_scratch(run.path)
                 _begin(run, network, options, processes.world_size)
+        say_if_slow(options.precision, chosen_device(options.device))
         processes.check_all_equal(options, network.fingerprint, run.exists and run.config(), run.started)
         Trainer(network, run, options, processes, callback).train()
         processes.barrier()
     return run
+
+
+def options_of_run(run: Run, options: TrainingOptions) -> TrainingOptions:
+    """With what only the machine, or the run that is resumed, can decide."""
+    if run.started:
+        options, kept = keep_earlier_defaults(run.options(), options)
+        if kept:
+            say(f"{run.path}: goes on with {', '.join(kept)}, the default when it was started.")
+        if options.precision == "auto":
+            options = replace(options, precision=run.options().precision)
+    precision = chosen_precision(options.precision, chosen_device(options.device))
+    return replace(options, precision=precision)
 
 
 def _training_lock(run: Run) -> AbstractContextManager[None]:
@@ -116,7 +107,7 @@ def _begin(run: Run, network: Network, options: TrainingOptions, processes: int)
         run.start(network, options)
 
 
-class Trainer:
+class Trainer(Learner):
     """One process that works on a run, alone or with others; of several the first one writes."""
 
     def __init__(
@@ -127,39 +118,14 @@ class Trainer:
         processes: ProcessGroup | None = None,
         callback: Callback | None = None,
     ) -> None:
-        self.network, self.run, self.options = network, run, options
+        super().__init__(network, run, options, processes)
         self.callback, self.stopped_by_callback = callback, False
-        self.processes = processes or ProcessGroup()
-        cpu = options.device == "cpu" or self.processes.on_cpus
-        self.accelerator = Accelerator(mixed_precision=options.precision, cpu=cpu)
-        self.goes_on, self.was_finished = run.started, run.finished
-        with self.processes.main_process_first():
-            self.split = run.split(network, options.split)
-            if len(self.split.train) < 2:
-                found = f"{len(self.split.train)} training pair, whose key would have no others beside it"
-                raise InputError(f"{network.path}: there is {found}; expected at least two pairs.")
-            self.model = self._model().to(self.accelerator.device)
-            self.tokenizer = self._tokenizer()
-            tokens = open_tokens(network, self.tokenizer)
-        self.optimizers = Optimizers(self.model, options)
-        self.position, self.early = Position(), EarlyStopping(options.patience)
+        self.was_finished = run.finished
+        self.early = EarlyStopping(options.patience)
         self.tensorboard = None
         if options.tensorboard and self.processes.is_main:
             self.tensorboard = TensorBoard(run.path / "tensorboard")
-        self.batches = TrainingBatches(
-            Batcher(VisibleNetwork.for_training(network, self.split), tokens),
-            self.split.train,
-            options.batch_size * self.processes.world_size,
-            options.seed,
-            false_negatives=options.false_negatives == "mask",
-            fresh=options.positives == "fresh",
-            share=(self.processes.rank, self.processes.world_size),
-            neighbor_dropout=options.neighbor_dropout,
-            neighbor_dropout_of=options.neighbor_dropout_of,
-        )
-        self.validation = Batcher(VisibleNetwork.for_evaluation(network, self.split), tokens)
-        with self.processes.main_process_first():
-            self.cached = self._cached_states()
+        self.validation = Batcher(VisibleNetwork.for_evaluation(network, self.split), self.tokens)
 
     def train(self) -> None:
         self._restore_or_warm_up()
@@ -169,7 +135,7 @@ class Trainer:
         if self.processes.is_main:
             remove_file(self.run.path / CARD)
         alone = self.processes.world_size == 1
-        with _interruptible(alone) as interrupted, progress_bar("training", self._total_steps()) as bar:
+        with interruptible(alone) as interrupted, progress_bar("training", self._total_steps()) as bar:
             bar.advance(self.position.step)
             self._steps(bar, interrupted)
         if self._stops(interrupted):
@@ -177,39 +143,6 @@ class Trainer:
             raise KeyboardInterrupt
         if self.processes.is_main:
             self._finish()
-
-    def _model(self) -> NodeEncoder:
-        if self.goes_on:
-            return untrained_model(self.run.path)
-        chosen = self.options.model
-        torch.manual_seed(self.options.seed)
-        return MODELS[chosen.name].from_backbone(chosen.backbone, self.network, **chosen.config_values())
-
-    def _tokenizer(self) -> Any:
-        name = self.options.model.backbone
-        try:
-            tokenizer = load_tokenizer(self.run.path if self.goes_on else backbone_path(name))
-        except (OSError, ValueError, InputError) as error:
-            reason = str(error).splitlines()[0]
-            raise InputError(f"the tokenizer of backbone {name!r} cannot be loaded: {reason}") from error
-        known = self.model.config.backbone_config.vocab_size
-        if not len(tokenizer.all_special_ids) < len(tokenizer) <= known:  # without files it has no words
-            found = f"the tokenizer of backbone {name!r} has {len(tokenizer)} tokens"
-            raise InputError(f"{found}, expected words, and at most the {known} that the model has.")
-        return tokenizer
-
-    def _cached_states(self) -> CachedStates | None:
-        """Nothing if states are live, or if the model asks for none (S = 0)."""
-        if self.options.neighbor_states == "live":
-            return None
-        every, folder = self.options.refresh_every, self.run.states
-        cached = CachedStates(self.model, self._text_states, self.batches, folder, every, self.processes)
-        return cached if cached.shape[0] else None
-
-    def _text_states(self, texts: Texts) -> Tensor:
-        with self.accelerator.autocast():
-            states: Tensor = self.model.text_states(texts)  # (U, S, d)
-        return states
 
     def _restore_or_warm_up(self) -> None:
         if self.goes_on:
@@ -228,10 +161,10 @@ class Trainer:
             with filled(self.run.path) as folder:
                 self.model.config.save_pretrained(folder)
                 self.tokenizer.save_pretrained(folder)
-            KnownNodes.of(self.batches.batcher.visible, self.validation.tokens).save(self.run.path)
-        self.model.prepare(self.validation.tokens, self.tokenizer.all_special_ids)
+            KnownNodes.of(self.batches.batcher.visible, self.tokens).save(self.run.path)
+        self.model.prepare(self.tokens, self.tokenizer.all_special_ids)
         if self.options.warm_up.warm_up and self.model.warms_up:
-            visible, tokens = self.batches.batcher.visible, self.validation.tokens
+            visible, tokens = self.batches.batcher.visible, self.tokens
             asked, seed = self.options.warm_up, self.options.seed
             for result in warm_up(self.model, visible, tokens, asked, seed, self.processes):
                 self._log(warm_up=asdict(result))
@@ -316,51 +249,6 @@ class Trainer:
             self._log(refresh={"texts": about["texts"], "seconds": about["seconds"]})
         return True
 
-    def _step(self, batch: PairBatch) -> float:
-        """One step of Eq. 13, of this process's pairs against all keys; gives its part of the loss."""
-        self.model.train()
-        parts = slices(batch, self.options.micro_batch)
-        empty = torch.empty(0, self.model.width, device=self.accelerator.device)
-        vectors = pair_vectors(parts, self._vectors, empty)
-        mask = batch.false_negatives
-        with self.accelerator.autocast():
-            keys_of_all = self.processes.all_gather_with_gradients(vectors.keys)  # (W * P, d)
-            scores = self.model.scores(vectors.queries, keys_of_all)
-            mask = None if mask is None else mask.to(scores.device)
-            loss = link_prediction_loss(scores, mask, batch.pair_offset, len(keys_of_all))
-        self.accelerator.backward(loss)
-        replay(parts, self._vectors, vectors, self.optimizers.row_parameters)
-        self.processes.all_reduce_gradients(self.optimizers.dense_parameters, self.optimizers.row_parameters)
-        if self.options.max_grad_norm is not None:
-            torch.nn.utils.clip_grad_norm_(self.optimizers.dense_parameters, self.options.max_grad_norm)
-        self.optimizers.step(self._rate_factor())
-        self.optimizers.zero_grad()
-        return float(loss.detach())
-
-    def _rate_factor(self) -> float:
-        schedule, warm_up = self.options.schedule, self.options.schedule_warm_up
-        return rate_factor(schedule, self.position.step, self._total_steps(), warm_up)
-
-    def take_step(self, number: int) -> int:
-        """Take the step of this number, whatever came before, to measure it; gives its pairs."""
-        self.position.step = number
-        batch = self.batches.of_run_step(number)
-        self._step(batch)
-        return batch.pairs
-
-    def _vectors(self, batch: PairBatch) -> Tensor:
-        """(2p, d): dropout, like the batch, is a function of the step and of the slice's place in it."""
-        place = (batch.pair_offset,) if batch.pair_offset else ()
-        key = stream_key(DROPOUT, self.options.seed, self.position.step, *place)
-        torch.manual_seed(int(key >> np.uint64(1)))
-        states = None
-        if self.cached is not None:
-            states, batch = self.cached.of(batch), batch.without_neighbor_texts()
-        batch = replace(batch, false_negatives=None).to(self.accelerator.device)
-        with self.accelerator.autocast():
-            vectors: Tensor = self.model.encode_batch(batch) if states is None else self.model(batch, states)
-        return vectors
-
     def _advance(self) -> None:
         self.position.step += 1
         self.position.step_of_epoch += 1
@@ -380,8 +268,15 @@ class Trainer:
     def _evaluate(self, counts: bool = True) -> dict[str, float]:
         pairs = self.split.validation[: self.options.validation_pairs]
         size = self.network.schema.test_batch_size
-        seed = self.options.seed
-        metrics = in_batch_metrics(self.model, self.validation, pairs, size, seed, self.processes)
+        metrics = in_batch_metrics(
+            self.model,
+            self.validation,
+            pairs,
+            size,
+            self.options.seed,
+            self.processes,
+            self.accelerator.autocast(),
+        )
         best = self.early.update(metrics["prec"], self.position.step, counts)
         if best and self.processes.is_main:
             self.run.save_best(self.model)
@@ -418,10 +313,6 @@ class Trainer:
             return f"the limit of {options.max_minutes:g} minutes is reached"
         return "the callback stopped it" if self.stopped_by_callback else ""
 
-    def _total_steps(self) -> int:
-        most = self.options.epochs * self.batches.steps_per_epoch - self.batches.skipped
-        return min(most, self.options.max_steps or most)
-
     def _status(self, loss: float) -> str:
         figure = f", PREC {self.early.best:.3f}" if self.early.best >= 0 else ""
         pace = self.position.seconds / self.position.step
@@ -444,28 +335,3 @@ class Trainer:
             f"{self.run.path}: {reason}; best validation PREC {self.early.best:.4f} at step "
             f"{self.early.best_step}. Next: heterformer evaluate {self.run.path}"
         )
-
-
-@contextmanager
-def _interruptible(alone: bool) -> Iterator[list[int]]:
-    """The first Ctrl-C lets the step end (the list is then not empty); a second one interrupts at once.
-
-    Of several processes, each gets the signal of the terminal and then that of its launcher, which kills
-    those that take too long: only for a process ``alone`` is the second one the user's impatience.
-    """
-    received: list[int] = []
-
-    def receive(number: int, _: FrameType | None) -> None:
-        if received and alone:
-            raise KeyboardInterrupt
-        received.append(number)
-
-    if threading.current_thread() is not threading.main_thread():
-        yield received
-        return
-    previous = {number: signal.signal(number, receive) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield received
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)

@@ -18,6 +18,8 @@ from heterformer.models.options import (
 )
 from heterformer.network.split.options import SplitOptions
 from heterformer.options import expected, option_types, read_value
+from heterformer.recipe import RECIPE
+from heterformer.recipe import earlier as earlier_defaults
 
 # Options that may change when a run is resumed. A micro-batch changes only what dropout draws.
 RESUMABLE = (
@@ -31,7 +33,7 @@ RESUMABLE = (
 )
 
 # Values of options that a run's configuration lacks because it is older than they are.
-EARLIER: dict[str, Any] = {"neighbor_dropout": 0.0, "schedule": "constant"}
+EARLIER = earlier_defaults("neighbor_dropout", "positives", "schedule", "refresh_every")
 
 # The paper's hyper-parameter table and its plain loss; what the paper leaves open is as its words suggest.
 PRESETS: dict[str, dict[str, Any]] = {
@@ -120,7 +122,7 @@ class TrainingOptions:
     """Learning rate of dense parameters that the backbone does not have; 'auto' is what suits the model."""
     textless_learning_rate: float = 1e-3
     """Learning rate of the textless nodes' embeddings."""
-    schedule: Literal["constant", "linear", "cosine"] = "constant"
+    schedule: Literal["constant", "linear", "cosine"] = RECIPE["schedule"].value
     """How all learning rates go down to 0 over the budget of steps, after a linear rise."""
     schedule_warm_up: float = 0.05
     """Share of the budget over which the learning rates rise, unless the schedule is constant."""
@@ -130,9 +132,9 @@ class TrainingOptions:
     """Epsilon of Adam."""
     max_grad_norm: float | None = None
     """Clip the gradient of the dense parameters to this norm."""
-    positives: Literal["fixed", "fresh"] = "fixed"
+    positives: Literal["fixed", "fresh"] = RECIPE["positives"].value
     """A query's key: always the same (the paper), or drawn anew from its visible targets each epoch."""
-    neighbor_dropout: float = 0.0
+    neighbor_dropout: float = RECIPE["neighbor_dropout"].value
     """Share of the nodes that a step reads without their neighbours, as a search reads a bare query."""
     neighbor_dropout_of: Literal["both", "queries"] = "both"
     """Whose neighbours are dropped: those of queries and keys, or of queries alone."""
@@ -140,14 +142,15 @@ class TrainingOptions:
     """Mask a query's other known neighbours among its negatives, or keep them (the paper)."""
     neighbor_states: Literal["live", "cached"] = "live"
     """Text-rich neighbours' states: computed with gradients in each step (the paper), or stored, faster."""
-    refresh_every: int | None = None
-    """Recompute cached neighbour states every so many steps instead of once an epoch."""
+    refresh_every: int | Literal["auto"] | None = RECIPE["refresh_every"].value
+    """Recompute cached neighbour states every so many steps, or once an epoch (none); 'auto' is as often as
+    it takes about a quarter of the steps' own time."""
     sparse_tokens: bool = True
     """Update only the token embeddings that a step uses (lazy Adam), which saves time and memory."""
     seed: int = 0
     """Seed of initialisation, batches and dropout."""
-    precision: Literal["no", "bf16"] = "no"
-    """Mixed precision: none, or bf16."""
+    precision: Literal["no", "bf16", "auto"] = "no"
+    """Mixed precision: none, bf16, or bf16 where the processor has it."""
     device: Literal["auto", "cpu"] = "auto"
     """Where to compute: a GPU if there is one, or the CPU."""
     checkpoint_minutes: float = 5.0
@@ -170,7 +173,7 @@ class TrainingOptions:
         if self.micro_batch is not None and self.micro_batch > self.batch_size:
             problem = f"is {self.micro_batch}, expected at most {{batch_size}}, which is {self.batch_size}."
             raise OptionError(self, "micro_batch", problem)
-        if self.refresh_every is not None and self.neighbor_states == "live":
+        if isinstance(self.refresh_every, int) and self.neighbor_states == "live":
             problem = (
                 f"is {self.refresh_every}, but {{neighbor_states}} is live; only cached states are refreshed."
             )
@@ -198,7 +201,7 @@ class TrainingOptions:
 
         Runs of version 0.1 saved the options of all models: those of other models are left out.
         """
-        values, saved = EARLIER | dict(values), dict(values.get("model", {}))
+        values, saved = {**EARLIER, **values}, dict(values.get("model", {}))
         kind = MODEL_OPTIONS[saved.pop("model", HeterformerOptions.name)] if model is None else model
         others = set(EveryModelOptions.option_names()) - set(kind.option_names())
         saved = {name: value for name, value in saved.items() if name not in {*others, "model"}}
@@ -306,7 +309,29 @@ def as_flags(options: TrainingOptions) -> list[str]:
 def changed_options(before: TrainingOptions, now: TrainingOptions) -> list[str]:
     """The names of options that differ and decide the result. Others may change when a run is resumed."""
     old, new = flat_options(before), flat_options(now)
+    if old["neighbor_states"] == new["neighbor_states"] == "live":
+        del new["refresh_every"]  # nothing is refreshed
     return [name for name in new if name not in RESUMABLE and old.get(name, new[name]) != new[name]]
+
+
+def keep_earlier_defaults(
+    saved: TrainingOptions, asked: TrainingOptions
+) -> tuple[TrainingOptions, list[str]]:
+    """What is asked of a saved run, with its own values of options whose default has changed since.
+
+    The same command must resume a run although a default is another one now. Also gives the names of the
+    options that are kept.
+    """
+    before, now, kept = flat_options(saved), flat_options(asked), []
+    values: dict[str, Any] = {}
+    for name, default in RECIPE.items():
+        differ = name in before and name in now and before[name] != now[name]
+        if differ and (before[name], now[name]) == (default.earlier, default.value):
+            values[name] = before[name]
+            kept.append(f"{name} {before[name]}")
+    of_model = {name: value for name, value in values.items() if name in asked.model.option_names()}
+    own = {name: value for name, value in values.items() if name not in of_model}
+    return replace(asked, model=replace(asked.model, **of_model), **own), kept
 
 
 def flat_options(options: TrainingOptions) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
+
 from heterformer.batches.batcher import Batcher
 from heterformer.batches.pairs import evaluation_sampler
 from heterformer.distributed import ProcessGroup
@@ -19,16 +21,19 @@ def in_batch_metrics(
     batch_size: int,
     seed: int,
     processes: ProcessGroup | None = None,
+    precision: AbstractContextManager[object] | None = None,
 ) -> dict[str, float]:
     """The paper's evaluation: each query ranks the keys of its batch of pairs, neighbours being fixed.
 
-    Of several processes each ranks a part of the batches; all have the figures of the whole.
+    Of several processes each ranks a part of the batches; all have the figures of the whole. Vectors are
+    computed in ``precision``, as an autocast; scores never are: rounded ones would tie.
     """
     processes = processes or ProcessGroup()
     batches = processes.share(-(-len(pairs) // batch_size))
     pairs = pairs[batches.start * batch_size : batches.stop * batch_size]
     relation, sampler = batcher.schema.predicted, evaluation_sampler(seed)
-    queries = center_vectors(model, batcher, relation.source, pairs[:, 0], sampler)
-    keys = center_vectors(model, batcher, relation.target, pairs[:, 1], sampler)
+    with precision or nullcontext():
+        queries = center_vectors(model, batcher, relation.source, pairs[:, 0], sampler)
+        keys = center_vectors(model, batcher, relation.target, pairs[:, 1], sampler)
     ranks = in_batch_ranks(queries, keys, batch_size, model.scores)
     return ranking_metrics(in_batch=processes.all_gather(ranks).cpu().numpy())

@@ -1,0 +1,34 @@
+"""The default recipe: how the tool trains unless it is told otherwise, where this is not the paper's way.
+
+To change a default is to change its ``value`` here. ``earlier`` is what runs have that were started
+when the default was another one, or that are older than the option: they are resumed with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+
+class Default(NamedTuple):
+    """An option's default now, and before that."""
+
+    value: Any
+    earlier: Any
+
+
+RECIPE: Mapping[str, Default] = MappingProxyType(
+    {
+        "network_readout": Default("none", earlier="none"),
+        "neighbor_dropout": Default(0.0, earlier=0.0),
+        "positives": Default("fixed", earlier="fixed"),
+        "schedule": Default("constant", earlier="constant"),
+        "refresh_every": Default("auto", earlier=None),
+    }
+)
+
+
+def earlier(*names: str) -> Mapping[str, Any]:
+    """The earlier defaults of these options."""
+    return MappingProxyType({name: RECIPE[name].earlier for name in names})
