@@ -88,7 +88,7 @@ def _configured(schema: Schema, chosen: ModelOptions) -> tuple[Any, Any]:
     """The backbone's configuration, and the model without its numbers: tables may be larger than memory."""
     try:
         plm = load_plm_config(backbone_path(chosen.backbone))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, InputError) as error:
         reason = str(error).splitlines()[0]
         raise InputError(f"backbone {chosen.backbone!r} cannot be loaded: {reason}") from error
     kind, values = MODELS[chosen.name], chosen.config_values()

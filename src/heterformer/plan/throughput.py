@@ -80,7 +80,7 @@ def _random_backbone(name: str, folder: Path) -> str:
     try:
         untrained_plm(load_plm_config(backbone_path(name))).save_pretrained(folder)
         load_tokenizer(backbone_path(name)).save_pretrained(folder)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, InputError) as error:
         reason = str(error).splitlines()[0]
         raise InputError(f"backbone {name!r} cannot be loaded: {reason}") from error
     return str(folder)
