@@ -145,3 +145,33 @@ def test_a_relation_that_tells_no_more_than_the_commonest_label_is_not_warned_of
     topics = [["all", "a" if i % 2 else "b"] for i in range(40)]
     built = network(titles(40), chain(40), [(i, f"v{i % 3}") for i in range(40)], topics)
     assert not any("leaks the label" in warning for warning in warnings(built))
+
+
+def test_the_most_linked_nodes_and_examples_of_each_type() -> None:
+    venues = [(0, "ACL"), (1, "ACL"), (2, "ICML"), (3, "KDD"), (4, "ACL")]
+    paper, venue = describe(network(titles(5), chain(5), venues)).nodes
+    assert venue.most_linked == (("ACL", 3), ("ICML", 1), ("KDD", 1))
+    assert (venue.single_edge, venue.examples) == (2, ("ACL", "ICML", "KDD"))
+    assert paper.most_linked[0] == ("title number 1", 3)  # two citations and a venue
+    assert paper.examples == ("title number 0", "title number 2", "title number 4")
+
+
+def test_a_forgotten_separator_is_warned_of() -> None:
+    built = network(titles(3), chain(3), [(0, "Ada;Bo"), (1, "Bo"), (2, "Cy")])
+    assert warnings(built) == [
+        "1 venue ids look like lists ('Ada;Bo'): set separator: ';' in the relations that name them."
+    ]
+
+
+def test_labels_of_one_class_are_warned_of() -> None:
+    assert warnings(network(titles(3), chain(3), topics=["x", "x", None])) == [
+        "all labelled paper nodes have the one class 'x': there is nothing to classify."
+    ]
+
+
+@pytest.mark.parametrize(("count", "too_small"), [(3, True), (30, False)])
+def test_a_network_that_is_too_small_to_train(count: int, too_small: bool) -> None:
+    reason = describe(network(titles(count), chain(count))).too_small
+    expected = "relation 'cites' has 2 query nodes, too few for a train, a validation and a test part; "
+    assert (reason or "").startswith(expected) is too_small
+    assert (reason is not None) is too_small

@@ -8,11 +8,17 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from heterformer.errors import InputError
+from heterformer.network.list_ids import find_list_ids
 from heterformer.network.schema import NodeType, Relation
+from heterformer.network.split.draw import make_split
 from heterformer.network.store import Network
+from heterformer.untrusted import shown
 
 HUB_SHARE, HUB_DEGREE = 0.1, 100  # a hub is linked to this share of a type, and to this many nodes at least
 LEAK_ACCURACY = 0.99  # a neighbour that predicts the label this often leaks it
+SMALL = 100  # query nodes; only with fewer can the default split fail
+EXAMPLES = 3  # nodes of each type that are named
 LEAK_GROUPS = 3  # ... if there are at most so many neighbours per class
 
 
@@ -39,6 +45,9 @@ class NodeSummary:
     label_kind: str | None  # "single" or "multi"
     labelled: int | None
     classes: dict[str, int]  # label -> nodes, most frequent first
+    single_edge: int  # nodes with exactly one edge
+    most_linked: tuple[tuple[str, int], ...]  # names and edges
+    examples: tuple[str, ...]  # names of nodes from all over the table
 
 
 @dataclass(frozen=True)
@@ -71,6 +80,8 @@ class Description:
     nodes: tuple[NodeSummary, ...]
     relations: tuple[RelationSummary, ...]
     warnings: tuple[str, ...]
+    too_small: str | None = None
+    """Why the network cannot be trained on, if it cannot."""
 
 
 def describe(network: Network) -> Description:
@@ -80,7 +91,21 @@ def describe(network: Network) -> Description:
     warnings = [w for n in nodes for w in _node_warnings(network, n)]
     warnings += [w for r in relations for w in _hub_warnings(network, r)]
     warnings += [w for n in nodes if n.classes for w in _leak_warnings(network, n.node_type)]
-    return Description(network.name, network.schema.predict, nodes, relations, tuple(warnings))
+    name, predict = network.name, network.schema.predict
+    return Description(name, predict, nodes, relations, tuple(warnings), _too_small(network))
+
+
+def _too_small(network: Network) -> str | None:
+    relation = network.schema.predicted
+    queries = len(np.unique(network.edges(relation.name)[0]))
+    if queries >= SMALL:
+        return None
+    try:
+        make_split(network)
+    except InputError:
+        problem = f"relation {relation.name!r} has {queries:,} query nodes"
+        return f"{problem}, too few for a train, a validation and a test part; training needs more data."
+    return None
 
 
 def _node_summary(network: Network, node_type: NodeType) -> NodeSummary:
@@ -96,7 +121,21 @@ def _node_summary(network: Network, node_type: NodeType) -> NodeSummary:
         classes = dict(frequent.iter_rows())
     texts = _text_lengths(network, node_type) if node_type in network.schema.text_rich else None
     kind = network.label_kinds.get(node_type)
-    return NodeSummary(node_type, count, int((degrees == 0).sum()), texts, kind, labelled, classes)
+    hubs = np.argsort(-degrees, kind="stable")[:EXAMPLES]
+    hubs = hubs[degrees[hubs] > 0]
+    spread = np.unique(np.linspace(0, count - 1, EXAMPLES).astype(int))
+    return NodeSummary(
+        node_type,
+        count,
+        isolated=int((degrees == 0).sum()),
+        texts=texts,
+        label_kind=kind,
+        labelled=labelled,
+        classes=classes,
+        single_edge=int((degrees == 1).sum()),
+        most_linked=tuple(zip(network.names(node_type, hubs), degrees[hubs].tolist(), strict=True)),
+        examples=tuple(network.names(node_type, spread)),
+    )
 
 
 def _text_lengths(network: Network, node_type: NodeType) -> TextLengths:
@@ -143,6 +182,12 @@ def _node_warnings(network: Network, node: NodeSummary) -> list[str]:
     if node.isolated:
         share = node.isolated / node.count
         warnings.append(f"{node.isolated:,} {node.node_type} nodes ({share:.1%}) have no edges.")
+    if list_ids := find_list_ids(network.id_series(node.node_type)):
+        problem = f"{list_ids.count:,} {node.node_type} ids look like lists ({shown(list_ids.example)})"
+        warnings.append(f"{problem}: set separator: {list_ids.separator!r} in the relations that name them.")
+    if node.labelled and len(node.classes) == 1:
+        problem = f"all labelled {node.node_type} nodes have the one class {shown(next(iter(node.classes)))}"
+        warnings.append(f"{problem}: there is nothing to classify.")
     if node.texts is None:
         return warnings
     if node.texts.empty:

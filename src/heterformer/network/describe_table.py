@@ -12,6 +12,7 @@ from rich.text import Text
 from heterformer.network.describe import Degrees, Description, NodeSummary
 
 LISTED_CLASSES = 8
+LONGEST_NAME = 50  # letters of a node's name
 
 
 def description(statistics: Description) -> RenderableType:
@@ -19,7 +20,9 @@ def description(statistics: Description) -> RenderableType:
     parts: list[RenderableType] = [_nodes(statistics), _relations(statistics)]
     if any(n.classes for n in statistics.nodes):
         parts.append(_labels(statistics))
-    for warning in statistics.warnings:
+    parts += [_nodes_by_name(node) for node in statistics.nodes]
+    too_small = (f"too small to train: {statistics.too_small}",) if statistics.too_small else ()
+    for warning in (*statistics.warnings, *too_small):
         parts.append(Text.assemble(("warning: ", "bold yellow"), warning))
     return Group(*parts)
 
@@ -60,6 +63,20 @@ def _relations(statistics: Description) -> Table:
             _degrees(summary.target),
         )
     return table
+
+
+def _nodes_by_name(node: NodeSummary) -> Text:
+    """The most linked nodes of a type and some others, and for textless nodes how many have one edge."""
+    linked = ", ".join(f"{_name(name)} ({edges:,})" for name, edges in node.most_linked) or "none"
+    parts = [f"most linked: {linked}", "for example: " + ", ".join(map(_name, node.examples))]
+    if node.texts is None:
+        parts.insert(0, f"{node.single_edge / node.count:.0%} have one edge")
+    return Text.assemble((f"{node.node_type}: ", "bold"), "; ".join(parts))
+
+
+def _name(name: str) -> str:
+    name = " ".join(name.split())
+    return name if len(name) <= LONGEST_NAME else name[:LONGEST_NAME] + "…"
 
 
 def _degrees(degrees: Degrees) -> str:
