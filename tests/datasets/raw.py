@@ -38,12 +38,13 @@ def dropped(built: DatasetBuild) -> dict[str, dict[str, tuple[int, list[str]]]]:
 def in_small_chunks(monkeypatch: pytest.MonkeyPatch, records: int = 1) -> list[int]:
     """Let records be read a few at a time; the list tells how many there were each time."""
     from heterformer.datasets import json_records, raw_build
+    from heterformer.network.tables.json_array import Sizes
 
     sizes: list[int] = []
     frames = json_records.record_frames
 
     def counted(path: Path, schema: Any, _: Any) -> Any:
-        for frame in frames(path, schema, json_records.Sizes(frame_rows=records)):
+        for frame in frames(path, schema, Sizes(frame_rows=records)):
             sizes.append(len(frame))
             yield frame
 

@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heterformer.datasets.json_records import Sizes, record_frames
+from heterformer.datasets.json_records import record_frames
 from heterformer.errors import InputError
+from heterformer.network.tables.json_array import Sizes
 from tests.networks import few
 
 SCHEMA = pa.schema(

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from heterformer.datasets.json_records import Sizes
 from heterformer.datasets.raw_build import RawTables, build_from_raw, filled
 from heterformer.errors import InputError
 from heterformer.network.store import Network
+from heterformer.network.tables.json_array import Sizes
 from tests.networks import edges_of, files
 
 SCHEMA = pa.schema({"id": pa.int64(), "title": pa.string()})

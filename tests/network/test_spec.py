@@ -100,14 +100,17 @@ MISTAKES = [
         f"{PAPER}.txet",
         "title",
         "nodes.paper: unknown key 'txet' (did you mean 'text'?), the keys are 'file', 'id', 'text', "
-        "'label', 'split', 'name', 'time', 'keep', 'separator'.",
+        "'label', 'split', 'name', 'time', 'keep', 'separator', 'delimiter'.",
     ),
     (
         f"{CITES}.zzz",
         1,
         "relations.cites: unknown key 'zzz', the keys are 'from', 'to', 'file', 'columns', 'column', "
-        "'separator', 'unknown'.",
+        "'separator', 'unknown', 'delimiter'.",
     ),
+    (f"{PAPER}.delimiter", ", ", "nodes.paper.delimiter: found ', ', expected one character such as ';'."),
+    (f"{PAPER}.delimiter", '"', "nodes.paper.delimiter: found '\"', which cannot separate columns."),
+    (f"{CITES}.delimiter", "→", "relations.cites.delimiter: found '→', expected one character such as ';'."),
     ("nodes", DELETED, "the file: the key 'nodes' is missing."),
     (f"{CITES}.to", DELETED, "relations.cites: the key 'to' is missing."),
     ("nodes", ["paper"], "nodes: found ['paper'], expected a mapping of keys to values."),

@@ -10,9 +10,7 @@ from __future__ import annotations
 import codecs
 import io
 import json
-import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -23,23 +21,7 @@ import pyarrow.json
 
 from heterformer.datasets.raw_file import opened
 from heterformer.errors import InputError
-
-CUT_SHORT = "the file is truncated; download it again"
-
-# The number of its line, or of the record in a file without a record per line; JSON without line breaks.
-Record = tuple[int, bytes]
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """How much of a file is in memory at a time."""
-
-    frame_rows: int = 10_000
-    """Records per frame."""
-    block: int = 1 << 20
-    """Bytes read at a time if records are not lines, and bytes from which the layout is detected."""
-    record: int = 1 << 24
-    """Bytes of a record, at most; a longer one means that the file is not JSON records."""
+from heterformer.network.tables.json_array import CUT_SHORT, Record, Sizes, array_records, too_long
 
 
 def record_frames(path: Path, schema: pa.Schema, sizes: Sizes | None = None) -> Iterator[pl.DataFrame]:
@@ -71,7 +53,7 @@ def _layout(stream: BinaryIO, sizes: Sizes) -> tuple[str, Splitter]:
         end = begin
     rest = head[end:].lstrip(" \t\r,]")
     alone = "\n" not in head[begin:end] and (not rest or rest[0] == "\n" or end == begin)
-    return ("line", _lines) if alone and "\n" in head else ("record", _anywhere)
+    return ("line", _lines) if alone and "\n" in head else ("record", array_records)
 
 
 def _lines(stream: BinaryIO, where: str, sizes: Sizes) -> Iterator[Record]:
@@ -81,7 +63,7 @@ def _lines(stream: BinaryIO, where: str, sizes: Sizes) -> Iterator[Record]:
     while line := stream.readline(sizes.record):
         number += 1
         if len(line) == sizes.record:
-            raise _too_long(f"{where}: line {number}", sizes)
+            raise too_long(f"{where}: line {number}", sizes)
         if number == 1:
             line = line.removeprefix(codecs.BOM_UTF8)
         text = line.strip()
@@ -101,50 +83,6 @@ def _lines(stream: BinaryIO, where: str, sizes: Sizes) -> Iterator[Record]:
             yield number, text
     if array and not closed:
         raise InputError(f"{where}: line {number}: the array has no closing bracket: {CUT_SHORT}.")
-
-
-SEPARATORS = re.compile(r"[\s,]*")
-
-
-def _anywhere(stream: BinaryIO, where: str, sizes: Sizes) -> Iterator[Record]:
-    """Records of an array in any layout, or one after the other. Each is found by parsing it."""
-    decoder, scan = codecs.getincrementaldecoder("utf-8-sig")(), json.JSONDecoder().raw_decode
-    text, at, number, depth, ended = "", 0, 0, 0, False
-    try:
-        while True:
-            at = cast("re.Match[str]", SEPARATORS.match(text, at)).end()
-            if at < len(text) and text[at] in "[]":
-                depth += 1 if text[at] == "[" else -1
-                at += 1
-                if depth in (0, 1):
-                    continue
-                raise InputError(f"{where}: record {number + 1}: found a list, expected a JSON object.")
-            try:
-                _, end = scan(text, at)
-            except (ValueError, RecursionError) as error:
-                if len(text) - at > sizes.record:
-                    raise _too_long(f"{where}: record {number + 1}", sizes) from None
-                if not ended:
-                    block = stream.read(sizes.block)
-                    ended = not block
-                    text, at = text[at:] + decoder.decode(block, final=ended), 0
-                    continue
-                if at < len(text) or depth:
-                    found = error if at < len(text) else "the array has no closing bracket"
-                    raise InputError(f"{where}: record {number + 1}: {found}: {CUT_SHORT}.") from None
-                return
-            number += 1
-            # Line breaks stand between values only, never inside a string.
-            line = text[at:end].replace("\n", " ").replace("\r", " ")
-            yield number, line.encode(errors="surrogatepass")
-            at = end
-    except UnicodeDecodeError as error:
-        raise InputError(f"{where}: not UTF-8 near record {number + 1} ({error.reason}).") from None
-
-
-def _too_long(place: str, sizes: Sizes) -> InputError:
-    limit = f"{sizes.record >> 20} MB"
-    return InputError(f"{place}: found more than {limit} without an end, expected JSON records.")
 
 
 def _parsed(chunk: Sequence[Record], schema: pa.Schema, where: str) -> pl.DataFrame:

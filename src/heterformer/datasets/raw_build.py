@@ -13,7 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from heterformer.datasets.json_records import Sizes, record_frames
+from heterformer.datasets.json_records import record_frames
 from heterformer.errors import InputError
 from heterformer.files import new_folder
 from heterformer.network.build import build_network
@@ -22,6 +22,7 @@ from heterformer.network.schema import NodeType
 from heterformer.network.spec import NetworkSpec
 from heterformer.network.store import Network
 from heterformer.network.tables import Table
+from heterformer.network.tables.json_array import Sizes
 from heterformer.network.tables.parquet import ParquetTable
 from heterformer.progress import waiting
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import polars as pl
 
@@ -10,7 +10,8 @@ SEPARATORS = (";", "|", ",")  # a comma is also a part of names, so it counts on
 LIST_SHARE = 0.01  # of the ids; fewer may be names
 
 
-class ListIds(NamedTuple):
+@dataclass(frozen=True)
+class ListIds:
     """Ids of one type that hold a separator."""
 
     separator: str

@@ -33,6 +33,7 @@ class NodeSpec:
     columns: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """The table's columns by key (see ``network.columns``): ``{"id": ("id",), "text": ("title",)}``."""
     separator: str | None = None
+    delimiter: str | None = None
 
     @property
     def text(self) -> tuple[str, ...]:
@@ -51,6 +52,7 @@ class RelationSpec:
     column: str | None = None
     separator: str | None = None
     unknown: Literal["drop", "error"] = "drop"
+    delimiter: str | None = None
 
 
 @dataclass(frozen=True)
@@ -165,7 +167,7 @@ class _Parser:
         )
 
     def node(self, values: Any, at: str) -> NodeSpec:
-        values = self.mapping(values, at, ("file", *KEYS, "separator"))
+        values = self.mapping(values, at, ("file", *KEYS, "separator", "delimiter"))
         if not values:
             return NodeSpec()
         if "file" not in values:
@@ -179,10 +181,10 @@ class _Parser:
             if names := read(value, f"{at}.{column.key}"):
                 columns[column.key] = names
         single = {k: self.string(values[k], f"{at}.{k}") for k in ("file", "separator") if k in values}
-        return NodeSpec(columns=columns, **single)
+        return NodeSpec(columns=columns, delimiter=self.delimiter(values, at), **single)
 
     def relation(self, values: Any, at: str, nodes: Mapping[NodeType, NodeSpec]) -> RelationSpec:
-        keys = ("from", "to", "file", "columns", "column", "separator", "unknown")
+        keys = ("from", "to", "file", "columns", "column", "separator", "unknown", "delimiter")
         values = self.mapping(values, at, keys, required=("from", "to"))
         for end in ("from", "to"):
             if values[end] not in list(nodes):  # a list, because what YAML gives may be unhashable
@@ -190,7 +192,7 @@ class _Parser:
                 raise self.error(f"{at}.{end}", problem)
         if ("file" in values) == ("column" in values):
             raise self.error(at, "expected either 'file' and 'columns' or 'column' of the 'from' table")
-        for key, other in (("columns", "file"), ("separator", "column")):
+        for key, other in (("columns", "file"), ("separator", "column"), ("delimiter", "file")):
             if key in values and other not in values:
                 raise self.error(f"{at}.{key}", f"needs {other!r}, to which it applies")
         if "column" in values and nodes[values["from"]].file is None:
@@ -203,10 +205,20 @@ class _Parser:
             target=values["to"],
             unknown=unknown,
             columns=self.column_pair(values, at) if "file" in values else None,
+            delimiter=self.delimiter(values, at),
             **{
                 k: self.string(values[k], f"{at}.{k}") for k in ("file", "column", "separator") if k in values
             },
         )
+
+    def delimiter(self, values: Mapping[str, Any], at: str) -> str | None:
+        """One character of ASCII, as the fast parser takes no other."""
+        found = values.get("delimiter")
+        if found is not None and not (isinstance(found, str) and len(found) == 1 and found.isascii()):
+            raise self.error(f"{at}.delimiter", f"found {found!r}, expected one character such as ';'")
+        if found is not None and found in '"\r\n\0':
+            raise self.error(f"{at}.delimiter", f"found {found!r}, which cannot separate columns")
+        return found
 
     def column_pair(self, values: Mapping[str, Any], at: str) -> tuple[str, str]:
         columns = self.strings(values.get("columns", []), f"{at}.columns")

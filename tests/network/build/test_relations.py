@@ -185,3 +185,13 @@ def test_a_relation_column_of_the_wrong_kind(tables: Tables) -> None:
     tables.spec["relations"]["by"] = {"from": "paper", "to": "author", "column": "authors"}
     said = """papers.jsonl: line 1, column 'authors': found {"id": "ann"}, expected an id: """
     assert tables.complaint() == said + "text or a whole number."
+
+
+def test_whole_numbers_that_pandas_wrote_as_floats(tables: Tables) -> None:
+    tables.write("papers.csv", "id,title\n1,A\n2,B\n3.0,C\n")
+    tables.write("cites.csv", "source,target\n1.0,2.0\n2,3.0\n3.0,1\n4.0,1\n1.5,1\n")
+    network = tables.build()
+    assert edges_of(network, "cites") == [("1", "2"), ("2", "3.0"), ("3.0", "1")]
+    tally = network.report.relations["cites"]
+    assert tally.noted == {"whole number written as a float": Finding(2, ["1.0", "2.0"])}
+    assert tally.dropped == {"unknown paper": Finding(2, ["4.0 -> 1", "1.5 -> 1"])}

@@ -9,7 +9,7 @@ import pytest
 from heterformer.network.tables import Column
 from heterformer.network.tables.delimited import DelimitedTable
 from tests.network.tables.damage import DAMAGES, damaged_papers
-from tests.networks import PAPERS, Tables, nodes_of
+from tests.networks import CITES, PAPERS, Tables, nodes_of
 
 
 def texts(tables: Tables) -> list[str]:
@@ -70,7 +70,31 @@ def test_a_missing_column_is_named_with_those_there_are(tables: Tables) -> None:
 
 def test_a_wrong_delimiter_shows_in_the_columns_found(tables: Tables) -> None:
     tables.write("papers.csv", PAPERS.replace(",", ";"))
-    assert tables.complaint() == "papers.csv: no column 'id', the columns are 'id;title'."
+    assert tables.complaint() == (
+        "papers.csv: no column 'id', the columns are 'id;title'; they seem to be separated by ';': "
+        'add delimiter: ";".'
+    )
+
+
+@pytest.mark.parametrize("delimiter", [";", "|", "\t"])
+@pytest.mark.parametrize("name", ["papers.csv", "papers.tsv.gz"])
+def test_another_delimiter_may_be_named(delimiter: str, name: str, tables: Tables) -> None:
+    expected = nodes_of(tables.build(), "paper")
+    tables.papers(name, PAPERS.replace(",", delimiter))
+    tables.paper["delimiter"] = delimiter
+    tables.write("cites.csv", CITES.replace(",", delimiter))
+    tables.cites["delimiter"] = delimiter
+    tables.out = tables.folder / "again"
+    network = tables.build()
+    assert nodes_of(network, "paper") == expected
+    assert len(network.edges("cites")[0]) == 3
+
+
+def test_a_delimiter_for_a_file_that_has_none(tables: Tables) -> None:
+    tables.papers("papers.jsonl", [{"id": "p1", "title": "A"}])
+    tables.paper["delimiter"] = ";"
+    said = tables.complaint()
+    assert said == "papers.jsonl: has a delimiter in the specification, expected a .csv or .tsv file."
 
 
 def test_a_column_that_is_there_twice(tables: Tables) -> None:

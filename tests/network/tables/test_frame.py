@@ -46,11 +46,24 @@ def test_something_else_than_a_frame(found: object) -> None:
     )
 
 
-def test_pandas_turns_whole_numbers_with_gaps_into_floats_which_are_no_ids() -> None:
-    table = FrameTable(pd.DataFrame({"id": [1, None]}), "the paper frame")
+def test_whole_numbers_with_gaps_which_pandas_turns_into_floats_are_ids() -> None:
+    table = FrameTable(pd.DataFrame({"id": [1, None, -2]}), "the paper frame")
+    (chunk,) = table.chunks([Column("id", "id"), Column("id", "ids")])
+    assert [c.to_list() for c in chunk.columns] == [["1", None, "-2"], [["1"], [None], ["-2"]]]
+
+
+def test_lists_of_whole_floats_are_ids() -> None:
+    table = FrameTable(pl.DataFrame({"ids": [[1.0, float("nan")], [], None]}), "the paper frame")
+    (chunk,) = table.chunks([Column("ids", "ids")])
+    assert chunk.columns[0].to_list() == [["1", None], [], None]
+
+
+@pytest.mark.parametrize("found", [1.5, float("inf"), 2.0**60])
+def test_other_floats_are_no_ids(found: float) -> None:
+    table = FrameTable(pl.DataFrame({"id": [found, 1.0]}), "the paper frame")
     with pytest.raises(InputError) as caught:
         next(table.chunks([Column("id", "id")]))
-    expected = "row 1, column 'id': found 1.0 (type Float64), expected ids: text or whole numbers."
+    expected = f"row 1, column 'id': found {found} (type Float64), expected ids: text or whole numbers."
     assert str(caught.value) == f"the paper frame: {expected}"
 
 

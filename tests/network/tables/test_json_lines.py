@@ -154,3 +154,49 @@ def test_a_broken_gzip_file(what: str, tables: Tables) -> None:
 
 def test_an_empty_file(tables: Tables) -> None:
     assert with_lines(tables, "").complaint() == "papers.jsonl: the table has no rows."
+
+
+ARRAYS = {
+    "compact": lambda records: json.dumps(records),
+    "indented": lambda records: "\n " + json.dumps(records, indent=2) + "\n",
+    "a record per line": lambda records: "[\n" + ",\n".join(map(json.dumps, records)) + "\n]",
+    "byte order mark": lambda records: "\ufeff" + json.dumps(records),
+}
+
+
+@pytest.mark.parametrize("layout", ARRAYS)
+@pytest.mark.parametrize("name", ["papers.json", "papers.json.gz"])
+def test_an_array_of_records(layout: str, name: str, tables: Tables) -> None:
+    tables.papers(name, ARRAYS[layout](TWO))
+    assert tables.build().texts("paper") == ["A", "B"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('[{"id": "p1", "title": 7}]', "record 1, column 'title': found 7, expected text."),
+        (
+            '[{"id": "p1"}, {"id": {}}]',
+            "record 2, column 'id': found {}, expected an id: text or a whole number.",
+        ),
+        ('[{"id": "p1"}, 7]', "record 2: found int, expected one JSON object per line."),
+        (
+            '[{"id": "p1", "title": "A"}',
+            "record 2: the array has no closing bracket: the file is truncated; download it again.",
+        ),
+    ],
+)
+def test_a_mistake_in_an_array(content: str, message: str, tables: Tables) -> None:
+    tables.papers("papers.json", content)
+    assert tables.complaint() == f"papers.json: {message}"
+
+
+def test_records_in_lines_may_end_in_json(tables: Tables) -> None:
+    tables.papers("papers.json", "\n".join(map(json.dumps, TWO)))
+    assert tables.build().texts("paper") == ["A", "B"]
+
+
+def test_whole_floats_are_ids(tables: Tables) -> None:
+    with_records(tables, {"id": 1.0, "title": "A"}, {"id": 2, "title": "B"})
+    tables.write("cites.csv", "source,target\n1,2\n")
+    assert tables.build().ids("paper") == ["1", "2"]

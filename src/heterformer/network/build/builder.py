@@ -46,10 +46,10 @@ def build_network(
     relations = dict(relation_tables or {})
     for node_type, node in spec.nodes.items():
         if node.file and node_type not in nodes:
-            nodes[node_type] = open_table(Path(data) / node.file)
+            nodes[node_type] = open_table(Path(data) / node.file, node.delimiter)
     for name, relation in spec.relations.items():
         if relation.file and name not in relations:
-            relations[name] = open_table(Path(data) / relation.file)
+            relations[name] = open_table(Path(data) / relation.file, relation.delimiter)
     total = sum(t.size for t in [*nodes.values(), *relations.values()])
     with new_folder(out) as folder, progress_bar("reading", total) as bar:
         _Builder(spec, folder, nodes, relations, bar).build()

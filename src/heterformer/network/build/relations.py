@@ -17,6 +17,7 @@ from heterformer.network.spec import RelationSpec
 from heterformer.network.tables import Column, Table
 
 Edges = tuple[NDArray[np.int32], NDArray[np.int32]]
+WHOLE_FLOAT = r"^-?\d+\.0+$"
 BLOCK_ROWS = 1 << 22  # pairs whose ids are looked up together, at least
 
 
@@ -75,13 +76,25 @@ class Endpoints:
         pairs = self._without(pairs, pairs.select(missing).to_series(), "missing id")
         pairs = self._without_spellings(pairs)
         if "row" not in pairs.columns:
-            pairs = pairs.with_columns(self.source.rows(pairs["source"]).alias("row"))
+            pairs = pairs.with_columns(self._rows(self.source, pairs["source"]).alias("row"))
             pairs = self._without_unknown(pairs, "row", self.relation.source, "source", where)
-        pairs = pairs.with_columns(self.target.rows(pairs["target"]).alias("other"))
+        pairs = pairs.with_columns(self._rows(self.target, pairs["target"]).alias("other"))
         pairs = self._without_unknown(pairs, "other", self.relation.target, "target", where)
         if self.relation.source == self.relation.target:
             pairs = self._without(pairs, pairs["row"] == pairs["other"], "self-loop")
         return pairs["row"].to_numpy(), pairs["other"].to_numpy()
+
+    def _rows(self, index: IdIndex, ids: pl.Series) -> pl.Series:
+        """The row of each id. An unknown "1.0" is "1" if there is one: pandas writes it so beside gaps."""
+        rows = index.rows(ids)
+        floats = rows.is_null() & ids.str.contains(WHOLE_FLOAT).fill_null(False)
+        if index.grows or not floats.any():
+            return rows
+        whole = index.rows(ids.set(~floats, None).str.replace(r"\.0+$", ""))
+        self.tally.note(
+            "whole number written as a float", whole.count(), ids.filter(whole.is_not_null()).head(EXAMPLES)
+        )
+        return rows.fill_null(whole)
 
     def _without_spellings(self, pairs: pl.DataFrame) -> pl.DataFrame:
         """Pairs without those of which an id spells "missing", each spelling counted by itself."""

@@ -1,4 +1,4 @@
-"""The user's tables: CSV, TSV, JSON lines and Parquet files, plain or gzipped, and frames in memory.
+"""The user's tables: CSV, TSV, JSON and Parquet files, plain or gzipped, and frames in memory.
 
 Each is read in chunks, and only the columns asked for, so that no table has to fit in memory.
 """
@@ -17,9 +17,10 @@ from heterformer.network.tables.parquet import ParquetTable
 
 __all__ = ["Chunk", "Column", "FrameTable", "Place", "Table", "open_table"]
 
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
 FORMATS: dict[str, Callable[[Path], Table]] = {
-    ".csv": lambda path: DelimitedTable(path, ","),
-    ".tsv": lambda path: DelimitedTable(path, "\t"),
+    ".csv": lambda path: DelimitedTable(path, DELIMITERS[".csv"]),
+    ".tsv": lambda path: DelimitedTable(path, DELIMITERS[".tsv"]),
     ".jsonl": JsonLinesTable,
     ".ndjson": JsonLinesTable,
     ".json": JsonLinesTable,
@@ -27,8 +28,11 @@ FORMATS: dict[str, Callable[[Path], Table]] = {
 }
 
 
-def open_table(path: Path) -> Table:
-    """The reader for a file, chosen by its extension (``.gz`` may follow it)."""
+def open_table(path: Path, delimiter: str | None = None) -> Table:
+    """The reader for a file, chosen by its extension (``.gz`` may follow it).
+
+    ``delimiter`` is what separates the columns of a CSV file, if not a comma.
+    """
     if path.is_dir():
         raise InputError(f"{path}: is a folder, expected a file.")
     if not path.is_file():
@@ -37,4 +41,9 @@ def open_table(path: Path) -> Table:
     if extension.lower() not in FORMATS:
         expected = f"expected one of {', '.join(FORMATS)}, each also with .gz"
         raise InputError(f"{path}: unknown file extension {extension!r}, {expected}.")
+    if delimiter is not None:
+        if extension.lower() not in DELIMITERS:
+            expected = f"expected a {' or '.join(DELIMITERS)} file"
+            raise InputError(f"{path}: has a delimiter in the specification, {expected}.")
+        return DelimitedTable(path, delimiter)
     return FORMATS[extension.lower()](path)

@@ -23,6 +23,7 @@ DTYPES: dict[Kind, pl.DataType] = {
     "time": pl.Float64(),
     "value": pl.String(),
 }
+LARGEST_WHOLE = 2.0**53  # floats from here on leave out whole numbers
 DATES = ("%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S", "%d-%b-%Y", "%Y-%m", "%Y/%m/%d")
 
 
@@ -76,9 +77,10 @@ class Table(Protocol):
         """All rows, in chunks; a missing column or a value of the wrong kind is an error."""
 
 
-def missing_column(where: str, path: str, columns: Sequence[str]) -> InputError:
+def missing_column(where: str, path: str, columns: Sequence[str], hint: str = "") -> InputError:
     """The error for a column that a table lacks."""
-    return InputError(f"{where}: no column {path!r}, the columns are {', '.join(map(repr, columns))}.")
+    names = ", ".join(map(repr, columns))
+    return InputError(f"{where}: no column {path!r}, the columns are {names}{hint}.")
 
 
 def converted(values: pl.Series, column: Column, where: str, first_row: int) -> pl.Series:
@@ -166,6 +168,7 @@ def _looked_up(frame: pl.DataFrame, column: Column, where: str, first_row: int) 
 
 
 def _as_ids(values: pl.Series, place: Place) -> pl.Series:
+    values = _whole_numbers(values)
     if not _holds_ids(values.dtype):
         raise _wrong_kind(values, place, "ids: text or whole numbers")
     return values.cast(pl.String)
@@ -173,9 +176,8 @@ def _as_ids(values: pl.Series, place: Place) -> pl.Series:
 
 def _as_id_lists(values: pl.Series, column: Column, place: Place) -> pl.Series:
     if isinstance(values.dtype, (pl.List, pl.Array)):
-        inner = values.dtype.inner
-        values = values.cast(pl.List(inner))
-        if not _holds_ids(inner):
+        values = _whole_numbers(values.cast(pl.List(values.dtype.inner)))
+        if not _holds_ids(_element(values.dtype)):
             raise _wrong_kind(values, place, "lists of ids: text or whole numbers")
         return values.cast(pl.List(pl.String))
     values = _as_ids(values, place)
@@ -187,7 +189,7 @@ def _as_id_lists(values: pl.Series, column: Column, place: Place) -> pl.Series:
 def _as_labels(values: pl.Series, column: Column, place: Place) -> pl.Series:
     """Class names; whole numbers and booleans are names, too."""
     dtype = values.dtype
-    inner = dtype.inner if isinstance(dtype, (pl.List, pl.Array)) else dtype
+    inner = _element(dtype)
     if inner == pl.Boolean or (inner.is_float() and _is_whole(values)):
         whole: Any = pl.String() if inner == pl.Boolean else pl.Int64()
         values = values.cast(pl.List(whole) if inner != dtype else whole, strict=False)
@@ -197,10 +199,22 @@ def _as_labels(values: pl.Series, column: Column, place: Place) -> pl.Series:
     return _as_id_lists(values, column, place)
 
 
+def _whole_numbers(values: pl.Series) -> pl.Series:
+    """Floats as whole numbers, if all are: a missing value makes pandas write 1 as 1.0. NaN becomes null."""
+    if not _element(values.dtype).is_float() or not _is_whole(values):
+        return values
+    whole = pl.List(pl.Int64()) if isinstance(values.dtype, pl.List) else pl.Int64()
+    return values.cast(whole, strict=False)
+
+
+def _element(dtype: pl.DataType) -> Any:
+    return dtype.inner if isinstance(dtype, (pl.List, pl.Array)) else dtype
+
+
 def _is_whole(values: pl.Series) -> bool:
     numbers = values.explode() if isinstance(values.dtype, (pl.List, pl.Array)) else values
     numbers = numbers.drop_nulls().drop_nans()
-    return bool((numbers == numbers.floor()).all())
+    return bool(((numbers == numbers.floor()) & (numbers.abs() < LARGEST_WHOLE)).all())
 
 
 def _holds_ids(dtype: Any) -> bool:

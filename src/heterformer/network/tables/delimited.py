@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import json
 import sys
 import zlib
 from collections.abc import Iterator, Sequence
@@ -17,6 +18,8 @@ import pyarrow.csv
 
 from heterformer.errors import InputError
 from heterformer.network.tables.column import Chunk, Column, converted, missing_column
+
+DELIMITERS = (";", "|", "\t", ",")
 
 
 class DelimitedTable:
@@ -87,8 +90,15 @@ class DelimitedTable:
             if names.count(column.path) > 1:
                 raise InputError(f"{self.where}: line 1: duplicate column {column.path!r}.")
             if column.path not in names:
-                raise missing_column(self.where, column.path, names)
+                raise missing_column(self.where, column.path, names, self._delimiter_hint(names))
         return names
+
+    def _delimiter_hint(self, names: Sequence[str]) -> str:
+        """What to do if the header looks as if something else separated its columns."""
+        others = [d for d in DELIMITERS if d != self.delimiter and d in names[0]] if len(names) == 1 else []
+        if not others:
+            return ""
+        return f"; they seem to be separated by {others[0]!r}: add delimiter: {json.dumps(others[0])}"
 
     def _diagnosed(self, error: Exception) -> InputError:
         """Read again, slowly, to find the line at fault, which the fast parser does not name."""

@@ -1,22 +1,34 @@
-"""JSON lines: one record per line, which may hold nested lists and records."""
+"""JSON: one record per line or an array of records, which may hold nested lists and records."""
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import json
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 import polars as pl
 
 from heterformer.errors import InputError
-from heterformer.network.tables.column import DTYPES, Chunk, Column, missing_column, shown, time_value
+from heterformer.network.tables.column import (
+    DTYPES,
+    LARGEST_WHOLE,
+    Chunk,
+    Column,
+    missing_column,
+    shown,
+    time_value,
+)
+from heterformer.network.tables.json_array import array_records
 
 
 class JsonLinesTable:
-    """A ``.jsonl`` file. A key that a record lacks is a missing value; one that all lack is an error.
+    """A ``.jsonl`` file, or a ``.json`` file that may be an array.
+
+    A key that a record lacks is a missing value; one that all lack is an error.
 
     ``chunk_rows`` records are in memory at a time.
     """
@@ -26,9 +38,10 @@ class JsonLinesTable:
         self.path = path
         self.where = str(path)
         self.size = path.stat().st_size
+        self.unit = "line"  # what the numbers in messages count
 
     def chunks(self, columns: Sequence[Column]) -> Iterator[Chunk]:
-        readers = [_Reader(c, self.where) for c in columns]
+        readers = [_Reader(c, self) for c in columns]
         values: list[list[Any]] = [[] for _ in columns]
         first_row, keys = 0, dict[str, None]()
         with self._opened() as raw:
@@ -51,9 +64,15 @@ class JsonLinesTable:
         except OSError as error:
             raise InputError(f"{self.where}: cannot be read ({error.strerror or error}).") from None
 
-    def _records(self, raw: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+    def _records(self, raw: BinaryIO) -> Iterator[tuple[int, dict[str, Any]]]:
         try:
-            lines = gzip.GzipFile(fileobj=raw) if self.path.suffix.lower() == ".gz" else raw
+            packed = self.path.suffix.lower() == ".gz"
+            lines = cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if packed else raw
+            if self._is_array(lines):
+                self.unit = "record"
+                for number, record in array_records(lines, self.where):
+                    yield number, self._record(record, f"{self.where}: record {number}")
+                return
             for number, line in enumerate(lines, start=1):
                 if not line.isspace():
                     yield number, self._record(line, f"{self.where}: line {number}")
@@ -61,6 +80,14 @@ class JsonLinesTable:
             raise InputError(f"{self.where}: damaged gzip file ({error}); download it again.") from None
         except OSError as error:
             raise InputError(f"{self.where}: cannot be read ({error.strerror or error}).") from None
+
+    def _is_array(self, stream: BinaryIO) -> bool:
+        """Whether a ``.json`` file, which is not by its name one of lines, begins with a bracket."""
+        if ".json" not in (suffix.lower() for suffix in self.path.suffixes[-2:]):
+            return False
+        head = stream.read(1 << 16).removeprefix(codecs.BOM_UTF8).lstrip()
+        stream.seek(0)
+        return head.startswith(b"[")
 
     def _record(self, line: bytes, place: str) -> dict[str, Any]:
         try:
@@ -81,9 +108,9 @@ class JsonLinesTable:
 class _Reader:
     """Takes the value of one column out of a record and checks its kind."""
 
-    def __init__(self, column: Column, where: str) -> None:
+    def __init__(self, column: Column, table: JsonLinesTable) -> None:
         self.column = column
-        self.where = where
+        self.table = table
         self.key_seen = False
         self.steps = column.path.split(".")
 
@@ -130,6 +157,8 @@ class _Reader:
             return value
         if isinstance(value, int) and not isinstance(value, bool):
             return str(value)
+        if isinstance(value, float) and value.is_integer() and abs(value) < LARGEST_WHOLE:
+            return str(int(value))
         raise self._error(line, value, "an id: text or a whole number")
 
     def _ids(self, value: Any, line: int) -> list[str | None]:
@@ -148,7 +177,7 @@ class _Reader:
     def _error(self, line: int, value: Any, expected: str) -> InputError:
         text = json.dumps(value, ensure_ascii=False)
         excerpt = text if len(text) <= 60 else text[:57] + "..."
-        place = f"{self.where}: line {line}, column {self.column.path!r}"
+        place = f"{self.table.where}: {self.table.unit} {line}, column {self.column.path!r}"
         return InputError(f"{place}: found {excerpt}, expected {expected}.")
 
 
