@@ -64,7 +64,8 @@ def main() -> None:
         rows = {f"{readout}, texts alone": (queries, keys)}
         rows[f"{readout}, averaged with neighbours"] = (near_queries, near_keys)
         for name, (q, k) in rows.items():
-            ranks = in_batch_ranks(torch.cat(q), torch.cat(k), schema.test_batch_size, model.scores)
+            size, key_rows = schema.test_batch_size, torch.from_numpy(split.test[:, 1].copy())
+            ranks = in_batch_ranks(torch.cat(q), torch.cat(k), size, model.scores, key_rows)
             found = ranking_metrics(in_batch=ranks.numpy())
             figures.append(f"{name} {found['prec']:.4f}/{found['mrr']:.4f}")
             print(f"{name:35} PREC {found['prec']:.4f}  MRR {found['mrr']:.4f}", flush=True)

@@ -14,9 +14,12 @@ from sklearn.metrics import accuracy_score, f1_score, ndcg_score
 from heterformer.metrics import (
     CLASSIFICATION_METRICS,
     CLUSTERING_METRICS,
+    QUERY_ALONE_METRICS,
     RANKING_METRICS,
     Repeated,
+    chance_metrics,
     classification_metrics,
+    ranking_metric,
     ranking_metrics,
 )
 from tests.networks import few
@@ -138,3 +141,20 @@ def test_mean_and_sample_deviation() -> None:
 
 def test_one_value_has_no_deviation() -> None:
     assert Repeated.from_values(iter([0.5])) == Repeated((0.5,), 0.5, None)
+
+
+def test_chance_is_the_mean_over_all_ranks() -> None:
+    candidates = np.array([1, 2, 4])
+    assert ranking_metric("prec").chance(candidates) == pytest.approx((1 + 1 / 2 + 1 / 4) / 3)
+    means = [1, (1 + 1 / 2) / 2, (1 + 1 / 2 + 1 / 3 + 1 / 4) / 4]
+    assert ranking_metric("mrr").chance(candidates) == pytest.approx(sum(means) / 3)
+    assert ranking_metric("hits_10").chance(np.array([5, 20])) == pytest.approx((1 + 1 / 2) / 2)
+    assert math.isnan(ranking_metric("mrr").chance(np.empty(0, dtype=np.int64)))
+    assert list(chance_metrics(candidates, candidates)) == [metric.name for metric in RANKING_METRICS]
+
+
+def test_metrics_of_queries_read_alone_have_their_own_ranks() -> None:
+    ranks = np.array([1, 2])
+    found = ranking_metrics(in_batch=ranks, alone_in_batch=np.array([2, 2]), alone_full=ranks)
+    assert (found["prec"], found["alone_prec"], found["alone_full_mrr"]) == (0.5, 0, 0.75)
+    assert [metric.name for metric in QUERY_ALONE_METRICS] == [f"alone_{m.name}" for m in RANKING_METRICS]

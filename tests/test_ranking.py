@@ -44,7 +44,8 @@ def test_who_is_no_rival_is_not_ranked_before_the_key() -> None:
     repeated = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
     same = (repeated @ repeated.T).bool()
     assert in_batch_ranks(repeated, repeated, 3, dot).tolist() == [2, 2, 1]
-    assert in_batch_ranks(repeated, repeated, 3, dot, lambda batch: same[batch, batch]).tolist() == [1, 1, 1]
+    found = in_batch_ranks(repeated, repeated, 3, dot, excluded_candidates=lambda batch: same[batch, batch])
+    assert found.tolist() == [1, 1, 1]
 
 
 def test_infinite_scores() -> None:
@@ -83,3 +84,31 @@ def test_keys_that_are_all_the_same_are_ranked_last() -> None:
     generator = torch.Generator().manual_seed(1)
     queries, key = torch.randn(37, 48, generator=generator), torch.randn(1, 48, generator=generator)
     assert (in_batch_ranks(queries, key.repeat(37, 1), 37, dot) == 37).all()
+
+
+def test_a_key_that_occurs_twice_in_a_batch_is_one_candidate() -> None:
+    """No query is lost to the twin of its own key, and a better key counts once however often it occurs."""
+    rows = torch.tensor([7, 7, 2, 2, 5])
+    keys = torch.eye(8)[rows]
+    queries = keys.clone()
+    queries[4] = 2 * torch.eye(8)[2] + torch.eye(8)[5]  # prefers key 2, which occurs twice
+    assert in_batch_ranks(queries, keys, 5, dot).tolist() == [2, 2, 2, 2, 3]
+    assert in_batch_ranks(queries, keys, 5, dot, rows).tolist() == [1, 1, 1, 1, 2]
+    assert in_batch_ranks(queries, keys, 3, dot, rows).tolist() == [1, 1, 1, 1, 2]
+    nothing = torch.zeros_like(keys)
+    assert in_batch_ranks(nothing, nothing, 5, dot, rows).tolist() == [3] * 5  # last of three keys
+
+
+@few
+@given(st.integers(1, 9), st.integers(1, 9), st.integers(0, 2**32))
+def test_ranks_among_distinct_keys_by_counting(size: int, nodes: int, seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    rows = torch.randint(0, nodes, (size,), generator=generator)
+    vectors = torch.randint(-2, 3, (nodes, 2), generator=generator).float()
+    queries = torch.randint(-2, 3, (size, 2), generator=generator).float()
+    scores = dot(queries, vectors)
+    expected = [
+        1 + sum(bool(scores[i, other] >= scores[i, own]) for other in set(rows.tolist()) - {own})
+        for i, own in enumerate(rows.tolist())
+    ]
+    assert in_batch_ranks(queries, vectors[rows], size, dot, rows).tolist() == expected

@@ -1,13 +1,13 @@
 """Every metric once: its name in files, its heading in tables and figures, and how it is computed.
 
-Tables, Markdown, JSON, figures, comparisons and significance tests read the three tuples below. A new metric
-is one more entry. Nothing here needs PyTorch.
+Tables, Markdown, JSON, figures, comparisons and significance tests read the tuples below. A new metric is one
+more entry. Nothing here needs PyTorch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 from typing import Any, Literal
 
@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 Ranks = NDArray[np.integer[Any]]  # (Q,) the rank, from 1, of each query's key
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
-Ranking = Literal["in_batch", "full"]
+Ranking = Literal["in_batch", "full", "alone_in_batch", "alone_full"]
+ALONE = "alone_"  # begins the names of rankings and metrics of queries that are read without neighbours
 
 
 @dataclass(frozen=True)
@@ -27,8 +28,9 @@ class RankingMetric:
     Args:
         name: Its name in Python, in ``test.json`` and in ``compare.json``.
         heading: Its heading in tables and figures.
-        path: Where ``report.json`` has it. The first word names the ranking that it is computed from:
-            ``in_batch``, among the keys of a batch of pairs, or ``full``, among all nodes of the key's type.
+        path: Where ``report.json`` has it.
+        ranking: What it is computed from: ``in_batch``, among the keys of a batch of pairs, or ``full``,
+            among all nodes of the key's type; ``alone_in_batch`` and ``alone_full`` of queries alone.
         contribution: From ranks (Q,) to what each query adds to the mean (Q,).
         narrow_heading: A heading for tables of many columns, if the usual one is too wide.
         tested: Whether a comparison tests the difference between models.
@@ -38,14 +40,17 @@ class RankingMetric:
     name: str
     heading: str
     path: tuple[str, ...]
+    ranking: Ranking
     contribution: Callable[[Ranks], Floats]
     narrow_heading: str = ""
     tested: bool = False
     in_narrow_tables: bool = True
 
-    @property
-    def ranking(self) -> Ranking:
-        return "in_batch" if self.path[0] == "in_batch" else "full"
+    def query_alone(self) -> RankingMetric:
+        """The same metric of queries that are read without their neighbours, as a search reads a text."""
+        ranking: Ranking = "alone_in_batch" if self.ranking == "in_batch" else "alone_full"
+        name, heading = f"{ALONE}{self.name}", f"{self.heading} (query alone)"
+        return replace(self, name=name, heading=heading, path=("query_alone", *self.path), ranking=ranking)
 
     def in_report(self, values: Mapping[str, Any]) -> float:
         """The metric in an entry of ``report.json``."""
@@ -57,6 +62,13 @@ class RankingMetric:
     def mean(self, ranks: Ranks) -> float:
         """The metric over all queries."""
         return float(self.contribution(ranks).mean()) if len(ranks) else float("nan")
+
+    def chance(self, candidates: Ranks) -> float:
+        """What it is expected to be if each query's key has any rank among its ``candidates`` (Q,)."""
+        if not len(candidates):
+            return float("nan")
+        sums = np.cumsum(self.contribution(np.arange(1, int(candidates.max()) + 1)))
+        return float((sums[candidates - 1] / candidates).mean())
 
 
 def hits_at(k: int) -> Callable[[Ranks], Floats]:
@@ -75,27 +87,49 @@ def discounted_gain(ranks: Ranks) -> Floats:
 
 
 RANKING_METRICS = (
-    RankingMetric("prec", "PREC", ("in_batch", "prec"), hits_at(1), tested=True),
-    RankingMetric("mrr", "MRR", ("in_batch", "mrr"), reciprocal_rank, tested=True),
-    RankingMetric("ndcg", "NDCG", ("in_batch", "ndcg"), discounted_gain),
-    RankingMetric("full_mrr", "full MRR", ("full", "mrr"), reciprocal_rank, tested=True),
-    RankingMetric("hits_1", "Hits@1", ("full", "hits", "1"), hits_at(1), tested=True, in_narrow_tables=False),
-    RankingMetric("hits_10", "Hits@10", ("full", "hits", "10"), hits_at(10), "@10"),
+    RankingMetric("prec", "PREC", ("in_batch", "prec"), "in_batch", hits_at(1), tested=True),
+    RankingMetric("mrr", "MRR", ("in_batch", "mrr"), "in_batch", reciprocal_rank, tested=True),
+    RankingMetric("ndcg", "NDCG", ("in_batch", "ndcg"), "in_batch", discounted_gain),
+    RankingMetric("full_mrr", "full MRR", ("full", "mrr"), "full", reciprocal_rank, tested=True),
     RankingMetric(
-        "hits_100", "Hits@100", ("full", "hits", "100"), hits_at(100), "@100", in_narrow_tables=False
+        "hits_1", "Hits@1", ("full", "hits", "1"), "full", hits_at(1), tested=True, in_narrow_tables=False
+    ),
+    RankingMetric("hits_10", "Hits@10", ("full", "hits", "10"), "full", hits_at(10), "@10"),
+    RankingMetric(
+        "hits_100", "Hits@100", ("full", "hits", "100"), "full", hits_at(100), "@100", in_narrow_tables=False
     ),
 )
 
 
-def ranking_metrics(in_batch: Ranks | None = None, full: Ranks | None = None) -> dict[str, float]:
+# A search reads a text that has no neighbours; the keys have theirs.
+QUERY_ALONE_METRICS = tuple(metric.query_alone() for metric in RANKING_METRICS)
+
+
+def ranking_metrics(
+    in_batch: Ranks | None = None,
+    full: Ranks | None = None,
+    alone_in_batch: Ranks | None = None,
+    alone_full: Ranks | None = None,
+) -> dict[str, float]:
     """The metrics that the given ranks define, by name."""
-    ranks = {"in_batch": in_batch, "full": full}
-    return {m.name: m.mean(of) for m in RANKING_METRICS if (of := ranks[m.ranking]) is not None}
+    ranks: dict[Ranking, Ranks | None] = {
+        "in_batch": in_batch,
+        "full": full,
+        "alone_in_batch": alone_in_batch,
+        "alone_full": alone_full,
+    }
+    every = (*RANKING_METRICS, *QUERY_ALONE_METRICS)
+    return {m.name: m.mean(of) for m in every if (of := ranks[m.ranking]) is not None}
+
+
+def chance_metrics(in_batch: Ranks, full: Ranks) -> dict[str, float]:
+    """What guessing gives, by name, for queries that have so many candidates each."""
+    return {m.name: m.chance(in_batch if m.ranking == "in_batch" else full) for m in RANKING_METRICS}
 
 
 def ranking_metric(name: str) -> RankingMetric:
     """The metric with this name."""
-    return next(metric for metric in RANKING_METRICS if metric.name == name)
+    return next(m for m in (*RANKING_METRICS, *QUERY_ALONE_METRICS) if m.name == name)
 
 
 @dataclass(frozen=True)

@@ -31,10 +31,13 @@ def in_batch_ranks(
     keys: Tensor,
     batch_size: int,
     scorer: Scorer,
+    key_rows: Tensor | None = None,
     excluded_candidates: ExcludedCandidates | None = None,
 ) -> Tensor:
     """(P,) the paper's in-batch ranks: each query's key among the keys of its batch of pairs.
 
+    ``key_rows`` (P,) says which node each key is. A node that is the key of several pairs of a batch is one
+    candidate: it would tie with itself, and ties count against the model. Without it all keys are different.
     ``excluded_candidates`` gives (b, b) for a batch of pairs: which keys a query's own is not ranked against.
     """
     each_batch = []
@@ -42,7 +45,17 @@ def in_batch_ranks(
         batch = slice(start, start + batch_size)
         scores = scorer(queries[batch], keys[batch])
         own = torch.arange(len(scores), device=scores.device)
-        each_batch.append(
-            ranks(scores, own, None if excluded_candidates is None else excluded_candidates(batch))
-        )
+        excluded = torch.zeros_like(scores, dtype=torch.bool)  # (b, b)
+        if key_rows is not None:
+            excluded |= _repeated_keys(key_rows[batch].to(scores.device))
+        if excluded_candidates is not None:
+            excluded |= excluded_candidates(batch)
+        each_batch.append(ranks(scores, own, excluded))
     return torch.cat([torch.empty(0, dtype=torch.int64, device=queries.device), *each_batch])
+
+
+def _repeated_keys(key_rows: Tensor) -> Tensor:
+    """(b, b): for each query the other columns of its own key, and of each other key all but the first."""
+    same = key_rows[:, None] == key_rows  # (b, b)
+    is_first = same.int().argmax(1) == torch.arange(len(key_rows), device=key_rows.device)  # (b,)
+    return same | ~is_first

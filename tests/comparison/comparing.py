@@ -43,17 +43,33 @@ def pretended(skill: Skill, spread: float = 0.01, steps: int = 6) -> Callable[[J
     return run
 
 
-def save_result(path: Path, ranks: np.ndarray[Any, Any]) -> None:
-    """The files that ranking the test pairs leaves, the full ranks being ten times those in the batch."""
-    full = 10 * ranks - 9
+def figures_of(ranks: np.ndarray[Any, Any], full: np.ndarray[Any, Any], prefix: str = "") -> dict[str, float]:
     hits = {f"hits_{k}": float((full <= k).mean()) for k in (1, 10, 100)}
     figures = {
         "prec": float((ranks == 1).mean()),
         "mrr": float((1 / ranks).mean()),
+        "ndcg": float((1 / np.log2(1 + ranks)).mean()),
         "full_mrr": float((1 / full).mean()),
     }
+    return {prefix + name: value for name, value in (figures | hits).items()}
+
+
+def save_result(path: Path, ranks: np.ndarray[Any, Any], outdated: bool = False) -> None:
+    """The files that ranking the test pairs leaves, the full ranks being ten times those in the batch.
+
+    Every other query that is read alone ranks its key one place lower. An ``outdated`` result has none.
+    """
+    full = 10 * ranks - 9
+    arrays = {"in_batch": ranks, "full": full}
+    figures, references = figures_of(ranks, full), {}
+    if not outdated:
+        odd = np.arange(len(ranks)) % 2
+        arrays |= {"alone_in_batch": ranks + odd, "alone_full": full + odd}
+        figures |= figures_of(ranks + odd, full + odd, "alone_")
+        references = {"chance": figures_of(ranks + 50, full + 500)}
+        references["popularity"] = figures_of(ranks + 5, full + 50)
     result = Result(
-        figures=figures | {"ndcg": float((1 / np.log2(1 + ranks)).mean())} | hits,
+        figures=figures,
         pairs=len(ranks),
         full_queries=len(ranks),
         candidates=1000,
@@ -65,8 +81,9 @@ def save_result(path: Path, ranks: np.ndarray[Any, Any]) -> None:
         parameters=22_700_000,
         textless_parameters=830_000,
         cost=Cost(75.0, 1234.5, None),
+        **references,
     )
-    np.savez(path / RANKS, in_batch=ranks, full=full)
+    np.savez(path / RANKS, **arrays)
     (path / RESULT).write_text(json.dumps(asdict(result)))
     (path / COST).write_text(json.dumps(asdict(result.cost)))
 

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import fcntl
 import json
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +22,7 @@ from heterformer.comparison.job import (
 )
 from heterformer.comparison.variants import VARIANTS
 from heterformer.errors import InputError
+from heterformer.evaluation.core import evaluate
 from heterformer.evaluation.open_run import link_prediction_of, open_run
 from heterformer.metrics import RANKING_METRICS
 from heterformer.training.run import Run
@@ -46,7 +49,9 @@ def test_a_job_survives_its_way_to_another_process(tmp_path: Path) -> None:
 def test_the_figures_are_those_of_evaluate(done: Job) -> None:
     (expected,) = link_prediction_of(open_run(done.path), ("test",))
     result = Result.open(done.path)
-    assert list(result.figures) == [metric.name for metric in RANKING_METRICS]
+    assert result.figures == expected.metrics
+    assert set(result.figures) > {metric.name for metric in RANKING_METRICS}
+    assert (result.chance, result.popularity) == (expected.chance, expected.popularity)
     assert result.figures["ndcg"] == expected.metrics["ndcg"]
     assert result.figures["full_mrr"] == expected.metrics["full_mrr"]
     assert result.figures["hits_10"] == expected.metrics["hits_10"]
@@ -58,6 +63,8 @@ def test_the_ranks_are_what_the_figures_are_means_of(done: Job) -> None:
     ranks, figures = query_ranks(done.path), Result.open(done.path).figures
     assert (ranks["in_batch"] == 1).mean() == pytest.approx(figures["prec"])
     assert (1 / ranks["full"]).mean() == pytest.approx(figures["full_mrr"])
+    assert (ranks["alone_in_batch"] == 1).mean() == pytest.approx(figures["alone_prec"])
+    assert (1 / ranks["alone_full"]).mean() == pytest.approx(figures["alone_full_mrr"])
     assert len(ranks["full"]) == len(open_run(done.path).split.test)
 
 
@@ -99,6 +106,26 @@ def test_a_finished_training_whose_ranking_was_interrupted_is_only_ranked(tmp_pa
     assert Result.open(found.path).figures == before.figures
     assert (found.path / "model.safetensors").stat().st_mtime_ns == weights
     assert metrics <= (found.path / "metrics.jsonl").stat().st_mtime_ns
+
+
+def test_a_run_that_an_earlier_version_ranked_is_ranked_anew(done: Job, tmp_path: Path) -> None:
+    path = shutil.copytree(done.path, tmp_path / "runs" / "heterformer" / "seed-4")
+    found, expected = replace(done, out=tmp_path), Result.open(path)
+    values = json.loads((path / RESULT).read_text())
+    del values["chance"], values["popularity"]
+    (path / RESULT).write_text(json.dumps(values))
+    assert found.finished()
+    assert not found.is_done()
+    carry_out(found)
+    assert found.is_done()
+    assert Result.open(path).figures == expected.figures
+
+
+def test_the_test_pairs_are_ranked_in_the_precision_of_the_run(tmp_path: Path) -> None:
+    found = job(tmp_path, "bert", precision="bf16")
+    carry_out(found)
+    rounded = evaluate(found.path, tasks=("link_prediction",), parts=("test",), precision="bf16")
+    assert Result.open(found.path).figures == rounded.link_prediction[0].metrics
 
 
 def test_a_larger_budget_goes_on_and_is_ranked_anew(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from heterformer.comparison.core import finished_comparison
 from heterformer.comparison.results import gathered, query_contributions
 from heterformer.metrics import ranking_metric
 from tests.comparison.comparing import pretended_comparison, save_result
@@ -37,7 +38,8 @@ def test_models_and_ablations_are_told_apart(tmp_path: Path) -> None:
 def test_the_lead_is_over_the_best_baseline(tmp_path: Path) -> None:
     found = pretended_comparison(tmp_path / "out", SKILL)
     rows = {row.variant.name: row for row in found.rows}
-    assert [lead.metric for lead in found.leads] == ["prec", "mrr", "full_mrr", "hits_1"]
+    tested = ["prec", "mrr", "full_mrr", "hits_1"]
+    assert [lead.metric for lead in found.leads] == [*tested, *(f"alone_{name}" for name in tested)]
     for lead in found.leads:
         assert lead.rival.name == "bert_gat"  # an ablation is no rival
         gain = rows["heterformer"].mean(lead.metric) - rows["bert_gat"].mean(lead.metric)
@@ -74,3 +76,12 @@ def test_what_a_query_contributes_is_averaged_over_seeds(tmp_path: Path) -> None
     assert query_contributions(row, ranking_metric("full_mrr")) == pytest.approx(
         [(1 + 1 / 11) / 2, (1 + 1 / 11) / 2, 1 / 31]
     )
+
+
+def test_runs_of_an_earlier_version_have_no_queries_read_alone(tmp_path: Path) -> None:
+    found = pretended_comparison(tmp_path / "out", {"bert": 0.5, "heterformer": 0.6}, seeds=(0,))
+    save_result(found.rows[0].seeds[0].path, np.array([1, 2, 4]), outdated=True)
+    again = finished_comparison(tmp_path / "out")
+    assert not again.rows[0].has("alone_prec")
+    assert again.rows[0].has("prec")
+    assert again.rows[1].has("alone_prec")

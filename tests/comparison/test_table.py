@@ -10,9 +10,10 @@ from rich.console import Console
 from heterformer.comparison.core import finished_comparison
 from heterformer.comparison.results import Comparison
 from heterformer.comparison.table import as_json, as_markdown, as_table, write_comparison
-from heterformer.metrics import RANKING_METRICS
-from tests.comparison.comparing import pretended_comparison, save_result
+from heterformer.metrics import QUERY_ALONE_METRICS, RANKING_METRICS
+from tests.comparison.comparing import QUERIES, pretended_comparison, save_result
 
+EVERY = (*RANKING_METRICS, *QUERY_ALONE_METRICS)
 SKILL = {
     "bert": 0.3,
     "bert_gat": 0.5,
@@ -57,7 +58,7 @@ def test_the_best_is_bold_and_the_second_underlined(comparison: Comparison) -> N
     assert cells(markdown, "Heterformer")[2].startswith(f"**{prec['heterformer']}**")
     assert cells(markdown, "BERT+GAT")[2].startswith(f"<ins>{prec['bert_gat']}</ins> ±")
     assert cells(markdown, "BERT+HAN")[2].startswith(f"{prec['bert_han']} ±")
-    second = cells(markdown, "textless dim 4", table=1)[2]
+    second = cells(markdown, "textless dim 4", table=2)[2]
     assert second.startswith(f"<ins>{prec['textless_dim_4']}</ins>")  # among the ablations
 
 
@@ -78,7 +79,7 @@ def test_a_lead_over_baselines_is_no_lead_over_an_ablation(tmp_path: Path) -> No
     skill = {"heterformer": 0.6, "bert": 0.3, "no_tl": 0.9}
     found = as_markdown(pretended_comparison(tmp_path / "cmp", skill, seeds=(0,), textless_dim=64))
     assert r"\*" in " ".join(cells(found, "Heterformer", 0))
-    assert r"\*" not in " ".join(cells(found, "Heterformer", 1))
+    assert r"\*" not in " ".join(cells(found, "Heterformer", 2))
     assert "significantly better than the best baseline" in found
 
 
@@ -86,19 +87,18 @@ def test_without_baselines_the_ablations_are_the_rivals(tmp_path: Path) -> None:
     skill = {"heterformer": 0.8, "no_tl": 0.3}
     found = as_markdown(pretended_comparison(tmp_path / "cmp", skill, seeds=(0,), textless_dim=64))
     assert r"\*" not in " ".join(cells(found, "Heterformer", 0))
-    assert r"\*" in " ".join(cells(found, "Heterformer", 1))
+    assert r"\*" in " ".join(cells(found, "Heterformer", 2))
     assert "significantly better than the best of the others" in found
 
 
 def test_few_pairs_are_ranked_among_fewer_keys(tmp_path: Path) -> None:
     comparison = pretended_comparison(tmp_path / "cmp", {"bert": 0.3}, seeds=(0,))
-    assert "400 test pairs. PREC, MRR and NDCG rank each key among the keys of 100 pairs" in as_markdown(
-        comparison
-    )
+    ranked = "test pairs. PREC, MRR and NDCG rank each key among the different keys of"
+    assert f"400 {ranked} 100 pairs" in as_markdown(comparison)
     path = tmp_path / "cmp" / "runs" / "bert" / "seed-0"
     save_result(path, np.ones(79, dtype=np.int64))
     found = as_markdown(finished_comparison(tmp_path / "cmp"))
-    assert "79 test pairs. PREC, MRR and NDCG rank each key among the keys of 79 pairs" in found
+    assert f"79 {ranked} 79 pairs" in found
 
 
 def test_equal_figures_are_equally_good(tmp_path: Path) -> None:
@@ -139,18 +139,20 @@ def test_what_is_not_finished_is_said(tmp_path: Path) -> None:
 
 def test_the_cost_of_each_model(comparison: Comparison) -> None:
     markdown = as_markdown(comparison)
-    found = cells(markdown, "BERT+GAT", table=2)
+    found = cells(markdown, "BERT+GAT", table=4)
     assert found == ["BERT+GAT", "300", "75 s", "0.250", "1,234 MB", "22.70 M", "0.83 M"]
 
 
 def test_the_significance_and_the_command_are_told(comparison: Comparison) -> None:
     markdown, lead = as_markdown(comparison), comparison.leads[0].difference
     assert (
-        f"PREC {lead.mean:+.4f} against BERT+GAT (95 % interval {lead.low:+.4f} to {lead.high:+.4f}"
+        f"PREC {lead.mean:+.4f}, a lead over BERT+GAT (95 % interval {lead.low:+.4f} to {lead.high:+.4f}"
         in markdown
     )
     assert markdown.endswith(f"```\n{comparison.command}\n```\n")
-    assert "400 test pairs. PREC, MRR and NDCG rank each key among the keys of 100 pairs" in markdown
+    assert (
+        "400 test pairs. PREC, MRR and NDCG rank each key among the different keys of 100 pairs" in markdown
+    )
 
 
 def test_the_screen_shows_what_the_file_says(comparison: Comparison) -> None:
@@ -158,7 +160,7 @@ def test_the_screen_shows_what_the_file_says(comparison: Comparison) -> None:
     mean, deviation = (f"{figure:.3f}"[1:] for figure in (row.mean("prec"), row.deviation("prec") or 0))
     assert f"{mean} ±{deviation}" in plain(comparison)
     assert f"\x1b[1;32m{mean}" in shown(comparison)
-    assert "Heterformer's lead over the best baseline" in plain(comparison, 200)
+    assert "Heterformer against the best baseline" in plain(comparison, 200)
 
 
 def test_the_screen_table_fits_in_eighty_columns(comparison: Comparison) -> None:
@@ -170,10 +172,10 @@ def test_json_has_every_seed_unrounded(comparison: Comparison, tmp_path: Path) -
     write_comparison(comparison, tmp_path)
     found = json.loads((tmp_path / "compare.json").read_text())
     assert found == json.loads(json.dumps(as_json(comparison)))
-    assert set(found) == {"network", "command", "variants", "significance"}
+    assert set(found) == {"network", "command", "variants", "references", "significance"}
     heterformer = found["variants"]["heterformer"]
     assert set(heterformer) == {"name", "group", "mean", "std", "seeds"}
-    assert set(heterformer["mean"]) == set(heterformer["std"]) == {metric.name for metric in RANKING_METRICS}
+    assert set(heterformer["mean"]) == set(heterformer["std"]) == {m.name for m in EVERY}
     figures = [heterformer["seeds"][seed]["figures"]["prec"] for seed in ("0", "1", "2")]
     assert heterformer["mean"]["prec"] == pytest.approx(np.mean(figures))
     assert heterformer["std"]["prec"] == pytest.approx(np.std(figures, ddof=1))
@@ -184,3 +186,38 @@ def test_json_has_every_seed_unrounded(comparison: Comparison, tmp_path: Path) -
     }
     assert found["significance"]["mrr"]["against"] == "bert_gat"
     assert (tmp_path / "compare.md").read_text() == as_markdown(comparison)
+
+
+def test_queries_read_alone_have_a_table_of_their_own(comparison: Comparison) -> None:
+    markdown = as_markdown(comparison)
+    row = next(row for row in comparison.rows if row.variant.name == "heterformer")
+    assert markdown.index("queries read alone\n") > markdown.index("## Link prediction on")
+    alone = cells(markdown, "Heterformer", table=1)
+    assert alone[2].startswith(f"**{row.mean('alone_prec'):.4f}**")
+    assert row.mean("alone_prec") < row.mean("prec")
+    assert "PREC (query alone) +" in markdown
+    assert f"{row.mean('alone_mrr'):.3f}"[1:] in plain(comparison)
+    assert as_json(comparison)["significance"]["alone_prec"]["against"] == "bert_gat"
+
+
+def test_chance_and_popularity_are_rows(comparison: Comparison) -> None:
+    references = as_json(comparison)["references"]
+    for name in ("popularity", "chance"):
+        assert cells(as_markdown(comparison), name)[2] == f"{references[name]['prec']:.4f}"
+        assert name in plain(comparison)
+    assert references["popularity"] != references["chance"]
+
+
+def test_a_negative_difference_is_a_deficit(tmp_path: Path) -> None:
+    found = as_markdown(pretended_comparison(tmp_path / "cmp", {"bert": 0.9, "heterformer": 0.1}, seeds=(0,)))
+    assert ", a deficit to BERT (95 % interval -0." in found
+    assert "lead over" not in found
+
+
+def test_runs_that_an_earlier_version_ranked_are_named(tmp_path: Path) -> None:
+    found = pretended_comparison(tmp_path / "cmp", {"bert": 0.5, "heterformer": 0.6}, seeds=(0,))
+    save_result(found.rows[0].seeds[0].path, np.arange(1, QUERIES + 1), outdated=True)
+    markdown = as_markdown(finished_comparison(tmp_path / "cmp"))
+    assert "Ranked by an earlier version: BERT seed 0; " in markdown
+    (line,) = [line for line in markdown.split("\n## ")[2].splitlines() if "| BERT |" in line]
+    assert line.endswith("|  |  |  |  |  |  |  | 1 |")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
@@ -24,6 +25,7 @@ from heterformer.evaluation.link_prediction import (
     predicted_pairs,
     rank_pairs,
 )
+from heterformer.metrics import RANKING_METRICS
 from heterformer.models.inference import center_vectors
 from heterformer.network.schema import NodeType, Relation
 from heterformer.network.split.draw import make_split
@@ -68,6 +70,15 @@ def ranks_by_definition(network: Network, pairs: Pairs, scores: Tensor) -> list[
     return [
         1 + sum(not row[other] < row[key] for other in ranked_candidates(network, query, key))
         for (query, key), row in zip(pairs.tolist(), scores, strict=True)
+    ]
+
+
+def ranks_in_batch(pairs: Pairs, queries: Tensor, keys: Tensor) -> list[int]:
+    """By definition, the pairs being one batch: among different keys."""
+    scores = dict(zip(pairs[:, 1].tolist(), dot(keys, queries), strict=True))  # of each key, by query
+    return [
+        1 + sum(bool(row[i] >= scores[own][i]) for key, row in scores.items() if key != own)
+        for i, own in enumerate(pairs[:, 1].tolist())
     ]
 
 
@@ -180,7 +191,8 @@ def test_any_relation_is_ranked_among_the_targets_that_have_vectors(
             assert set(rows.tolist()) <= set(known[node_type].tolist())
             return matrices[node_type][torch.from_numpy(rows)]
 
-        found = rank_pairs(pair_sets, vectors, network, dot, known if some_are_missing else None)
+        visible = VisibleNetwork.whole(network)
+        found = rank_pairs(pair_sets, vectors, visible, dot, known if some_are_missing else None)
         for pair_set, ranks in zip(pair_sets, found, strict=True):
             relation, pairs = pair_set.relation, pair_set.pairs
             scores = dot(matrices[relation.source][pairs[:, 0]], matrices[relation.target])
@@ -251,8 +263,7 @@ def test_the_figures_are_those_of_the_vectors(batcher: Batcher, parts: dict[str,
         assert result.metrics["full_mrr"] == pytest.approx((1 / ranks).mean().item())
         hits = {k: (ranks <= k).double().mean().item() for k in (1, 10, 100)}
         assert {k: result.metrics[f"hits_{k}"] for k in hits} == pytest.approx(hits)
-        in_batch = dot(queries, keys)  # fewer than 100 pairs: one batch
-        better = (in_batch >= in_batch.diagonal()[:, None]).sum(1).double()
+        better = torch.tensor(ranks_in_batch(pairs, queries, keys)).double()  # fewer than 100: one batch
         assert result.metrics["prec"] == pytest.approx((better == 1).double().mean().item())
         assert result.metrics["mrr"] == pytest.approx((1 / better).mean().item())
 
@@ -277,6 +288,96 @@ def test_only_so_many_queries_are_ranked_in_full(batcher: Batcher, parts: dict[s
         assert result.metrics["full_mrr"] == pytest.approx(np.mean([1 / rank for rank in ranks]))
 
 
+@pytest.mark.parametrize("size", [2, 7, 33])
+def test_batches_have_the_test_batch_size_of_the_network(parts: dict[str, Pairs], size: int) -> None:
+    network = copy(tiny_network())
+    network.schema = replace(network.schema, test_batch_size=size)
+    batcher = Batcher(VisibleNetwork.for_evaluation(network, make_split(network)), tiny_tokens())
+    model, vectors, pairs = WholeNumbers(network), vectors_of(batcher), parts["test"]
+    (result,) = evaluate_link_prediction(
+        model, batcher, predicted_pairs(network, {"test": pairs}), 0, sizes=RankingSizes(pairs=3)
+    )
+    ranks = []
+    for start in range(0, len(pairs), size):
+        batch = pairs[start : start + size]
+        ranks += ranks_in_batch(batch, vectors[batch[:, 0]], vectors[batch[:, 1]])
+    assert result.batch_size == size
+    assert result.metrics["mrr"] == pytest.approx(np.mean(1 / np.array(ranks)))
+    assert in_batch_metrics(model, batcher, pairs, size, 0)["mrr"] == pytest.approx(result.metrics["mrr"])
+
+
+# --- Queries read alone -----------------------------------------------------------------------------------
+
+
+class KeysCheat(Cheater):
+    """A key scores 1 with each query that it is shown as a neighbour."""
+
+    def scores(self, queries: Tensor, keys: Tensor) -> Tensor:
+        own, _ = queries.chunk(2, 1)
+        _, shown = keys.chunk(2, 1)
+        return own @ shown.T
+
+
+def shown() -> Batcher:
+    """A batcher that hides nothing."""
+    fan_out = {"paper": 99, "author": 3, "venue": 1}
+    return Batcher(VisibleNetwork.whole(tiny_network()), tiny_tokens(), fan_out)
+
+
+def test_a_query_read_alone_has_no_neighbours_and_keys_have_theirs() -> None:
+    pair_sets = predicted_pairs(tiny_network(), {"test": make_split(tiny_network()).test})
+    (by_query,) = evaluate_link_prediction(Cheater(tiny_network()), shown(), pair_sets, seed=0)
+    assert by_query.metrics["hits_10"] > 0.5
+    assert by_query.metrics["alone_hits_10"] == by_query.metrics["alone_prec"] == 0
+    (by_key,) = evaluate_link_prediction(KeysCheat(tiny_network()), shown(), pair_sets, seed=0)
+    assert by_key.metrics["hits_10"] > 0.5
+    for metric in RANKING_METRICS:
+        assert by_key.metrics[f"alone_{metric.name}"] == by_key.metrics[metric.name]
+
+
+def test_keys_and_candidates_are_read_once_for_both_readings(
+    batcher: Batcher, parts: dict[str, Pairs]
+) -> None:
+    read: list[int] = []
+
+    class Counting(WholeNumbers):
+        def forward(self, batch: Batch, states: Tensor) -> Tensor:
+            read.append(len(batch.centers))
+            return super().forward(batch, states)
+
+    pair_sets, pairs = predicted_pairs(tiny_network(), parts), sum(map(len, parts.values()))
+    evaluate_link_prediction(Counting(tiny_network()), batcher, pair_sets, seed=0)
+    assert sum(read) == 3 * pairs + 200  # queries twice, keys once, all candidates once
+
+
+# --- What knows nothing of the query ----------------------------------------------------------------------
+
+
+def test_popularity_ranks_keys_by_their_visible_edges(batcher: Batcher, parts: dict[str, Pairs]) -> None:
+    split = make_split(tiny_network())
+    hidden = set(map(tuple, split.held_out.tolist()))
+    edges = [edge for edge in true_pairs(tiny_network()).tolist() if tuple(edge) not in hidden]
+    count = np.bincount([target for _, target in edges], minlength=200)
+    (result,) = evaluated(batcher, {"test": parts["test"]})
+    ahead, level = [], []
+    for query, key in parts["test"].tolist():
+        others = count[ranked_candidates(tiny_network(), query, key)]
+        ahead.append((others > count[key]).sum())
+        level.append((others == count[key]).sum())
+    best, worst = 1 / (1 + np.array(ahead)), 1 / (1 + np.array(ahead) + np.array(level))
+    assert worst.mean() < result.popularity["full_mrr"] < best.mean()
+
+
+def test_chance_is_the_mean_over_all_ranks(batcher: Batcher, parts: dict[str, Pairs]) -> None:
+    (result,) = evaluated(batcher, {"test": parts["test"]})
+    keys = len(np.unique(parts["test"][:, 1]))
+    assert keys < len(parts["test"])
+    assert result.chance["prec"] == pytest.approx(1 / keys)
+    assert result.chance["mrr"] == pytest.approx(np.mean(1 / np.arange(1, keys + 1)))
+    among = [1 + len(ranked_candidates(tiny_network(), *pair)) for pair in parts["test"].tolist()]
+    assert result.chance["hits_10"] == pytest.approx(np.mean([min(1, 10 / n) for n in among]))
+
+
 # --- Leaks ------------------------------------------------------------------------------------------------
 
 
@@ -293,18 +394,16 @@ def test_who_reads_the_neighbours_finds_no_held_out_pair(facts: Facts) -> None:
             pairs = parts[result.part]
             worst = [1 / (1 + len(ranked_candidates(network, *pair))) for pair in pairs.tolist()]
             assert result.metrics["full_mrr"] == pytest.approx(np.mean(worst)), pairs_of(network, pairs)
-            assert result.metrics["mrr"] == pytest.approx(1 / len(pairs))
+            assert result.metrics["mrr"] == pytest.approx(1 / len(np.unique(pairs[:, 1])))
             validation = in_batch_metrics(cheater, honest, pairs, 100, seed=0)
             assert validation == {name: result.metrics[name] for name in ("prec", "mrr", "ndcg")}
+            assert result.chance["prec"] == pytest.approx(1 / len(np.unique(pairs[:, 1])))
 
 
 def test_who_reads_the_neighbours_finds_pairs_that_are_not_hidden() -> None:
     """The cheater is able to cheat: without which the test above could not fail."""
     split = make_split(tiny_network())
-    shown = Batcher(
-        VisibleNetwork.whole(tiny_network()), tiny_tokens(), {"paper": 99, "author": 3, "venue": 1}
-    )
     pair_sets = predicted_pairs(tiny_network(), {"test": split.test})
-    (result,) = evaluate_link_prediction(Cheater(tiny_network()), shown, pair_sets, seed=0)
+    (result,) = evaluate_link_prediction(Cheater(tiny_network()), shown(), pair_sets, seed=0)
     assert result.metrics["hits_10"] > 0.5
     assert result.metrics["mrr"] > 10 / len(split.test)

@@ -18,11 +18,22 @@ from heterformer.evaluation.tables import (
     link_prediction_table,
     relations_table,
 )
-from heterformer.metrics import CLASSIFICATION_METRICS, CLUSTERING_METRICS, RANKING_METRICS, Repeated
+from heterformer.metrics import (
+    CLASSIFICATION_METRICS,
+    CLUSTERING_METRICS,
+    QUERY_ALONE_METRICS,
+    RANKING_METRICS,
+    Repeated,
+)
+
+
+def figures(first: float) -> dict[str, float]:
+    """Of which no two are alike."""
+    return {metric.name: first + i / 100 for i, metric in enumerate(RANKING_METRICS)}
 
 
 def result(part: str, figure: float, relation: str = "cites") -> LinkPrediction:
-    """Figures of which no two are alike."""
+    """Of vectors from a file, which have one reading of queries only."""
     return LinkPrediction(
         relation=relation,
         part=part,
@@ -30,8 +41,15 @@ def result(part: str, figure: float, relation: str = "cites") -> LinkPrediction:
         batch_size=100,
         full_queries=20,
         candidates=12345,
-        metrics={metric.name: figure + i / 100 for i, metric in enumerate(RANKING_METRICS)},
+        metrics=figures(figure),
+        chance=figures(0.01),
+        popularity=figures(0.02),
     )
+
+
+def with_queries_alone(one: LinkPrediction, figure: float) -> LinkPrediction:
+    more = {metric.name: figure + i / 100 for i, metric in enumerate(QUERY_ALONE_METRICS)}
+    return replace(one, metrics=one.metrics | more)
 
 
 ROWS = {
@@ -55,18 +73,22 @@ def test_one_row_per_model_and_part() -> None:
 
 def test_the_table_says_among_how_many_was_ranked() -> None:
     assert SHEET.headings[2:] == ("PREC", "MRR", "NDCG", "full MRR", "Hits@1", "@10", "@100")
-    assert "among the keys of at most 100 pairs" in SHEET.note  # there are only 20
+    assert "among the different keys of at most 100 pairs" in SHEET.note  # there are only 20
     many = replace(result("test", 0.1), pairs=100)
-    assert "among the keys of 100 pairs" in relations_table([many], [], "links").note
+    assert "among the different keys of 100 pairs" in relations_table([many], [], "links").note
     among = "the other metrics among all 12,345 candidates, without the query's other true keys"
-    assert f"PREC, MRR and NDCG rank each key among the keys of at most 100 pairs, {among}" == SHEET.note
+    assert (
+        f"PREC, MRR and NDCG rank each key among the different keys of at most 100 pairs, {among}"
+        == SHEET.note
+    )
 
 
 def test_all_columns_fit_into_eighty_characters() -> None:
     output = io.StringIO()
     many = replace(result("validation", 0.1, "published_in"), pairs=123_456)
     relations = relations_table([many], ["published_in"], "links")
-    for sheet in (SHEET, relations):
+    bare = relations_table([with_queries_alone(many, 0.5)], ["published_in"], "links")
+    for sheet in (SHEET, relations, bare):
         Console(file=output, width=80).print(sheet.table())
     assert "…" not in output.getvalue()
     assert ".1600" in output.getvalue()
@@ -76,16 +98,41 @@ def test_relations_are_told_apart_and_those_that_training_saw_are_marked() -> No
     results = [result("test", 0.2), result("test", 0.3, "written_by"), result("test", 0.4, "published_in")]
     sheet = relations_table(results, ["written_by"], "link prediction")
     assert sheet.headings[:4] == ("relation", "part", "pairs", "among")
-    assert [row[:4] for row in sheet.rows] == [
+    assert [row[:4] for row in sheet.rows if row[0]] == [
         ("cites", "test", "20", "12,345"),
         ("†written_by", "test", "20", "12,345"),
         ("published_in", "test", "20", "12,345"),
     ]
-    assert sheet.rows[1][4:] == (".3000", ".3100", ".3200", ".3300", ".3400", ".3500", ".3600")
+    assert sheet.rows[3][4:] == (".3000", ".3100", ".3200", ".3300", ".3400", ".3500", ".3600")
     saw = "†: training saw these pairs, except those of held-out nodes"
     assert f"{saw}; train with --split.also written_by to hide them" in sheet.note
     assert "For relations besides the predicted one, these are left out of the batch too" in sheet.note
     assert "†" not in relations_table(results, [], "link prediction").note
+
+
+def test_queries_read_alone_have_a_row_below_their_part() -> None:
+    valid, test = result("validation", 0.1), with_queries_alone(result("test", 0.2), 0.5)
+    sheet = relations_table([valid, test], [], "link prediction")
+    assert [(row[0], row[1], row[2], row[4]) for row in sheet.rows] == [
+        ("cites", "valid.", "20", ".1000"),
+        ("cites", "test", "20", ".2000"),
+        ("", "alone", "", ".5000"),
+        ("", "popular", "", ".0200"),  # once for each relation
+        ("", "chance", "", ".0100"),
+    ]
+    assert "alone: queries are read without their neighbours, as a search reads a text" in sheet.note
+    assert "alone:" not in relations_table([valid], [], "link prediction").note
+    sheet = link_prediction_table({"BERT": [test]}, "models")
+    assert [row[:3] for row in sheet.rows] == [("BERT", "test", ".2000"), ("BERT", "alone", ".5000")]
+
+
+def test_json_of_queries_read_alone_has_the_shape_of_the_other_reading() -> None:
+    one = with_queries_alone(result("test", 0.2), 0.5)
+    values = json.loads(json.dumps(one.to_json()))
+    assert values["query_alone"]["in_batch"]["prec"] == 0.5
+    assert set(values["query_alone"]["full"]) == {"mrr", "hits"}
+    assert LinkPrediction.from_json(values) == one
+    assert "query_alone" not in result("test", 0.2).to_json()
 
 
 def test_json_has_every_figure_under_its_relation_and_part() -> None:
@@ -101,6 +148,8 @@ def test_json_has_every_figure_under_its_relation_and_part() -> None:
         "part": "test",
         "pairs": 20,
         "batch_size": 100,
+        "chance": figures(0.01),
+        "popularity": figures(0.02),
         "in_batch": {"prec": 0.2, "mrr": 0.21000000000000002, "ndcg": 0.22},
         "full": {
             "queries": 20,

@@ -76,7 +76,7 @@ def compare(
     _settle(network, out, options)
     variants = chosen_variants(models, options)
     asked = [Job(out, network.path, variant, seed, options) for variant in variants for seed in seeds]
-    to_do = [job for job in asked if not job.finished()]
+    to_do = [job for job in asked if not job.is_done()]
     if done := len(asked) - len(to_do):
         say(f"{done} of {len(asked)} runs are finished already.")
     started = time.monotonic()

@@ -15,9 +15,9 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from heterformer.comparison.variants import VARIANTS, Variant
 from heterformer.errors import InputError
 from heterformer.files import file_lock, reading, replace_file, write_text
-from heterformer.metrics import RANKING_METRICS, ranking_metrics
+from heterformer.metrics import RANKING_METRICS, Ranking, ranking_metrics
 from heterformer.models.options import EveryModelOptions
 from heterformer.network.store import Network
 from heterformer.training.options import TrainingOptions
@@ -52,7 +52,8 @@ class Result:
     """A finished run's figures."""
 
     figures: dict[str, float]
-    """Of the test pairs, by the names of ``heterformer.metrics.RANKING_METRICS``."""
+    """Of the test pairs, by the names of ``heterformer.metrics.RANKING_METRICS`` and, for queries that are
+    read alone, of ``QUERY_ALONE_METRICS``."""
     pairs: int
     full_queries: int
     candidates: int
@@ -64,6 +65,15 @@ class Result:
     parameters: int
     textless_parameters: int
     cost: Cost
+    chance: dict[str, float] = field(default_factory=dict)
+    """What guessing gives, by metric; empty if an earlier version ranked the pairs."""
+    popularity: dict[str, float] = field(default_factory=dict)
+    """What ranking keys by their number of edges gives."""
+
+    @property
+    def outdated(self) -> bool:
+        """Whether an earlier version ranked the pairs: by other rules, and without reading queries alone."""
+        return not self.chance
 
     @classmethod
     def open(cls, run: Path) -> Result:
@@ -113,6 +123,10 @@ class Job:
         own = run.options()
         return all(getattr(own, name) == getattr(self.common, name) for name in LIMITS)
 
+    def is_done(self) -> bool:
+        """Whether nothing is left to do: it is finished, and its pairs are ranked as they are now."""
+        return self.finished() and not Result.open(self.path).outdated
+
     def to_json(self) -> str:
         values = {"out": str(self.out), "network": str(self.network), "variant": self.variant.name}
         return json.dumps(values | {"seed": self.seed, "common": self.common.to_dict()})
@@ -141,19 +155,25 @@ def carry_out(job: Job) -> None:
     _rank_test_pairs(job.path)
 
 
-def query_ranks(run: Path) -> dict[str, NDArray[np.int64]]:
-    """The rank of every test pair's key, ``in_batch`` and ``full``."""
+def query_ranks(run: Path) -> dict[Ranking, NDArray[np.int64]]:
+    """The rank of every test pair's key, by ranking."""
     with reading(run / RANKS), np.load(run / RANKS, allow_pickle=False) as arrays:
-        return {name: arrays[name] for name in ("in_batch", "full")}
+        return {name: arrays[name] for name in get_args(Ranking) if name in arrays}
 
 
 def _rank_test_pairs(path: Path) -> None:
+    import torch
+
     from heterformer.evaluation.link_prediction import link_prediction_ranks, predicted_pairs
     from heterformer.evaluation.open_run import open_run
 
-    opened = open_run(path, Run(path).options().device)
+    options = Run(path).options()
+    opened = open_run(path, options.device)
     (pair_set,) = predicted_pairs(opened.network, {"test": opened.split.test})
-    (ranks,) = link_prediction_ranks(opened.model, opened.batcher, [pair_set], opened.seed, opened.run.path)
+    with torch.autocast(opened.model.device.type, torch.bfloat16, enabled=options.precision == "bf16"):
+        (ranks,) = link_prediction_ranks(
+            opened.model, opened.batcher, [pair_set], opened.seed, opened.run.path
+        )
     links = ranks.result(pair_set, opened.network.schema)
     position, early = opened.run.progress()
     sizes = {name: p.numel() for name, p in opened.model.named_parameters()}
@@ -170,9 +190,11 @@ def _rank_test_pairs(path: Path) -> None:
         parameters=sum(sizes.values()),
         textless_parameters=sum(n for name, n in sizes.items() if name.startswith("textless.tables.")),
         cost=_cost(path),
+        chance=links.chance,
+        popularity=links.popularity,
     )
     with replace_file(path / RANKS) as partial, partial.open("wb") as file:
-        np.savez_compressed(file, in_batch=ranks.in_batch.numpy(), full=ranks.full.numpy())
+        np.savez_compressed(file, allow_pickle=False, **ranks.arrays())
     write_text(path / RESULT, json.dumps(asdict(result), indent=1))
 
 
@@ -231,7 +253,7 @@ def main() -> None:
     threading.Thread(target=_stop_when_alone, daemon=True).start()
     try:
         with alone_on(job):
-            if not job.finished():
+            if not job.is_done():
                 carry_out(job)
     except KeyboardInterrupt:
         sys.exit(130)

@@ -14,7 +14,7 @@ import numpy as np
 from heterformer.comparison.job import Job, Result, query_ranks
 from heterformer.comparison.significance import Difference, Floats, paired_bootstrap
 from heterformer.comparison.variants import Variant
-from heterformer.metrics import RANKING_METRICS, RankingMetric
+from heterformer.metrics import QUERY_ALONE_METRICS, RANKING_METRICS, RankingMetric
 
 OWN_GROUPS = ("ablation", "dimension")  # of variants of Heterformer itself
 Status = Literal["finished", "failed", "unfinished"]
@@ -41,6 +41,10 @@ class Row:
     @property
     def finished(self) -> list[Result]:
         return [seed.result for seed in self.seeds if seed.result is not None]
+
+    def has(self, metric: str) -> bool:
+        """Whether all finished runs have it; those of earlier versions lack some."""
+        return bool(self.finished) and all(metric in result.figures for result in self.finished)
 
     def values(self, metric: str) -> list[float]:
         return [result.figures[metric] for result in self.finished]
@@ -114,13 +118,13 @@ def _seed_result(job: Job) -> SeedResult:
 
 
 def _leads(rows: Sequence[Row]) -> Iterable[Lead]:
-    rows = [row for row in rows if row.finished]
-    ours = next((row for row in rows if row.variant.name == "heterformer"), None)
-    others = [row for row in rows if row is not ours]
-    baselines = [row for row in others if row.variant.group not in OWN_GROUPS]
-    if ours is None or not others:
-        return
-    for metric in (metric for metric in RANKING_METRICS if metric.tested):
+    for metric in (metric for metric in (*RANKING_METRICS, *QUERY_ALONE_METRICS) if metric.tested):
+        there = [row for row in rows if row.has(metric.name)]
+        ours = next((row for row in there if row.variant.name == "heterformer"), None)
+        others = [row for row in there if row is not ours]
+        baselines = [row for row in others if row.variant.group not in OWN_GROUPS]
+        if ours is None or not others:
+            continue
         rival = max(baselines or others, key=lambda row: row.mean(metric.name))
         difference = paired_bootstrap(query_contributions(ours, metric), query_contributions(rival, metric))
         yield Lead(metric.name, rival.variant, difference)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -17,12 +17,60 @@ from rich.text import Text
 from heterformer.comparison.results import OWN_GROUPS, Comparison, Lead, Row
 from heterformer.evaluation.tables import ranking_note
 from heterformer.files import write_text
-from heterformer.metrics import RANKING_METRICS
+from heterformer.metrics import QUERY_ALONE_METRICS, RANKING_METRICS
 
-HEADINGS = {metric.name: metric.heading for metric in RANKING_METRICS}
-METRICS = tuple(HEADINGS)
-ON_SCREEN = tuple(metric.name for metric in RANKING_METRICS if metric.in_narrow_tables)
 COSTS = ("steps", "time", "s/step", "peak memory", "parameters", "textless")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A metric in a table: its name in ``Result.figures``, its heading, and whether a screen has room."""
+
+    name: str
+    heading: str
+    on_screen: bool = True
+
+
+@dataclass(frozen=True)
+class ResultTable:
+    """Some variants by some metrics, and below them what knows nothing of the query."""
+
+    title: str
+    rows: Sequence[Row]
+    columns: Sequence[Column]
+    references: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+
+    def best_two(self, column: Column) -> list[float]:
+        """As printed: equal to four digits is equally good."""
+        means = {round(row.mean(column.name), 4) for row in self.rows if row.has(column.name)}
+        return sorted(means, reverse=True)[:2]
+
+
+LINKS = [Column(m.name, m.heading, m.in_narrow_tables) for m in RANKING_METRICS]
+LINKS_ALONE = [
+    Column(alone.name, m.heading, m.in_narrow_tables)
+    for m, alone in zip(RANKING_METRICS, QUERY_ALONE_METRICS, strict=True)
+]
+HEADINGS = {metric.name: metric.heading for metric in (*RANKING_METRICS, *QUERY_ALONE_METRICS)}
+
+
+def result_tables(comparison: Comparison) -> Iterable[ResultTable]:
+    """All that there are results for; without any, the table that says so."""
+    links = f"Link prediction on {comparison.network}"
+    if models := comparison.models:
+        yield ResultTable(links, models, LINKS, _references(models))
+        if any(row.has(LINKS_ALONE[0].name) for row in models):
+            yield ResultTable(f"{links}, queries read alone", models, LINKS_ALONE)
+    if ablations := comparison.ablations:
+        yield ResultTable("Ablations of Heterformer", ablations, LINKS)
+        if any(row.has(LINKS_ALONE[0].name) for row in ablations):
+            yield ResultTable("Ablations of Heterformer, queries read alone", ablations, LINKS_ALONE)
+
+
+def _references(rows: Sequence[Row]) -> dict[str, dict[str, float]]:
+    """The same for every model, since they are asked the same."""
+    found = next((result for row in rows for result in row.finished if not result.outdated), None)
+    return {} if found is None else {"popularity": found.popularity, "chance": found.chance}
 
 
 def write_comparison(comparison: Comparison, out: Path) -> None:
@@ -37,12 +85,15 @@ def write_comparison(comparison: Comparison, out: Path) -> None:
 def as_table(comparison: Comparison) -> Group:
     """Both tables of results, what they cost, and how sure the lead is."""
     parts: list[Any] = []
-    for title, rows in _tables(comparison):
-        table = _new_table(title, [HEADINGS[metric] for metric in ON_SCREEN])
-        ranking = {metric: _best_two(rows, metric) for metric in ON_SCREEN}
-        for row in rows:
-            cells = [_screen_cell(row, metric, ranking[metric]) for metric in ON_SCREEN]
+    for found in result_tables(comparison):
+        columns = [column for column in found.columns if column.on_screen]
+        table = _new_table(found.title, [column.heading for column in columns])
+        best = [found.best_two(column) for column in columns]
+        for row in found.rows:
+            cells = [_screen_cell(row, column, two) for column, two in zip(columns, best, strict=True)]
             table.add_row(row.variant.display_name, *(cells if row.finished else [Text(_state(row))]))
+        for name, values in found.references.items():
+            table.add_row(Text(name, "dim"), *(Text(_short(values[c.name]), "dim") for c in columns))
         parts.append(table)
     if any(row.finished for row in comparison.rows):
         costs = _new_table("What it took", COSTS)
@@ -61,10 +112,10 @@ def _new_table(title: str, headings: Iterable[str]) -> Table:
     return table
 
 
-def _screen_cell(row: Row, metric: str, best: Sequence[float]) -> Text:
-    if not row.finished:
+def _screen_cell(row: Row, column: Column, best: Sequence[float]) -> Text:
+    if not row.has(column.name):
         return Text("")
-    mean, deviation = row.mean(metric), row.deviation(metric)
+    mean, deviation = row.mean(column.name), row.deviation(column.name)
     style = {0: "bold green", 1: "underline"}.get(_place(mean, best), "")
     if deviation is None:
         return Text(f"{mean:.4f}", style)
@@ -81,10 +132,11 @@ def _short(figure: float) -> str:
 def as_markdown(comparison: Comparison) -> str:
     """The tables with all metrics, the sentences beneath them and the command that makes them again."""
     parts = [f"# Comparison on {comparison.network}"]
-    for title, rows in _tables(comparison):
-        parts.append(f"## {title}")
-        names = [row.variant.name for row in rows]
-        parts.append(_markdown_results(rows, [lead for lead in comparison.leads if lead.rival.name in names]))
+    for table in result_tables(comparison):
+        parts.append(f"## {table.title}")
+        names = [row.variant.name for row in table.rows]
+        leads = [lead for lead in comparison.leads if lead.rival.name in names]
+        parts.append(_markdown_results(table, leads))
     parts += sentences(comparison)
     if any(lead.significant for lead in comparison.leads):
         parts.append(rf"\*: significantly better than {_rivals(comparison)} (p < 0.05).")
@@ -103,30 +155,38 @@ def as_markdown(comparison: Comparison) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _markdown_results(rows: Sequence[Row], leads: Sequence[Lead]) -> str:
+def _markdown_results(table: ResultTable, leads: Sequence[Lead]) -> str:
     lines = [
-        "| | model | " + " | ".join(HEADINGS[metric] for metric in METRICS) + " | seeds |",
-        "|---|---|" + "---:|" * (len(METRICS) + 1),
+        "| | model | " + " | ".join(column.heading for column in table.columns) + " | seeds |",
+        "|---|---|" + "---:|" * (len(table.columns) + 1),
     ]
-    ranking = {metric: _best_two(rows, metric) for metric in METRICS}
+    best = [table.best_two(column) for column in table.columns]
     sure = {lead.metric for lead in leads if lead.significant}
     shown = ""
-    for row in rows:
+    for row in table.rows:
         group = (
             "" if row.variant.group in (shown, "vanilla", "Heterformer", "dimension") else row.variant.group
         )
         shown = row.variant.group
         if not row.finished:
-            cells = [_state(row), *[""] * (len(METRICS) - 1), "0"]
+            cells = [_state(row), *[""] * (len(table.columns) - 1), "0"]
         else:
             starred = sure if row.variant.name == "heterformer" else set()
-            cells = [_markdown_cell(row, metric, ranking[metric], metric in starred) for metric in METRICS]
+            cells = [
+                _markdown_cell(row, column.name, two, column.name in starred)
+                for column, two in zip(table.columns, best, strict=True)
+            ]
             cells.append(f"{len(row.finished)}")
         lines.append(f"| {group} | {row.variant.display_name} | " + " | ".join(cells) + " |")
+    for name, values in table.references.items():
+        cells = [f"{values[column.name]:.4f}" for column in table.columns]
+        lines.append(f"| | {name} | " + " | ".join(cells) + " | |")
     return "\n".join(lines)
 
 
 def _markdown_cell(row: Row, metric: str, best: Sequence[float], starred: bool) -> str:
+    if not row.has(metric):
+        return ""
     mean, deviation = row.mean(metric), row.deviation(metric)
     form = {0: "**{}**", 1: "<ins>{}</ins>"}.get(_place(mean, best), "{}")
     spread = "" if deviation is None else f" ± {deviation:.4f}"
@@ -160,14 +220,29 @@ def sentences(comparison: Comparison) -> list[str]:
     ]
     if unfinished:
         found.append(f"Not finished yet: {', '.join(unfinished)}.")
+    outdated = [
+        f"{row.variant.display_name} seed {seed.seed}"
+        for row in comparison.rows
+        for seed in row.seeds
+        if seed.result is not None and seed.result.outdated
+    ]
+    if outdated:
+        how = "a key that occurs twice in a batch counts against its queries there, and none is read alone"
+        found.append(
+            f"Ranked by an earlier version: {', '.join(outdated)}; {how}. The same command ranks them anew."
+        )
     return found
 
 
 def _about_metrics(comparison: Comparison) -> str:
     some = next(row for row in comparison.rows if row.finished).finished[0]
     among = ranking_note(f"{min(some.pairs, some.batch_size)} pairs", f"all {some.candidates:,} candidates")
+    alone = "Queries that are read alone have no neighbours, as in a search; keys have theirs. "
+    known = "Popularity ranks keys by their number of edges, chance guesses. "
     spread = "Mean ± standard deviation over seeds; best in bold, second underlined."
-    return f"{some.pairs:,} test pairs. {among}. {spread}"
+    return (
+        f"{some.pairs:,} test pairs. {among}. {'' if some.outdated else alone + known.capitalize()}{spread}"
+    )
 
 
 def _rivals(comparison: Comparison) -> str:
@@ -182,21 +257,11 @@ def _about_leads(comparison: Comparison) -> str:
     for lead in comparison.leads:
         found = lead.difference
         span = f"95 % interval {found.low:+.4f} to {found.high:+.4f}, p = {found.p:.4f}"
-        each.append(f"{HEADINGS[lead.metric]} {found.mean:+.4f} against {lead.rival.display_name} ({span})")
+        name = "a deficit to" if found.mean < 0 else "a lead over" if found.mean > 0 else "level with"
+        rival = f"{name} {lead.rival.display_name}"
+        each.append(f"{HEADINGS[lead.metric]} {found.mean:+.4f}, {rival} ({span})")
     how = "paired bootstrap over the test queries"
-    return f"Heterformer's lead over {_rivals(comparison)} ({how}): {'; '.join(each)}."
-
-
-def _tables(comparison: Comparison) -> Iterable[tuple[str, Sequence[Row]]]:
-    if comparison.models:
-        yield f"Link prediction on {comparison.network}", comparison.models
-    if comparison.ablations:
-        yield "Ablations of Heterformer", comparison.ablations
-
-
-def _best_two(rows: Sequence[Row], metric: str) -> list[float]:
-    """As printed: equal to four digits is equally good."""
-    return sorted({round(row.mean(metric), 4) for row in rows if row.finished}, reverse=True)[:2]
+    return f"Heterformer against {_rivals(comparison)} ({how}): {'; '.join(each)}."
 
 
 def _place(mean: float, best: Sequence[float]) -> int:
@@ -239,6 +304,7 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
         "network": comparison.network,
         "command": comparison.command,
         "variants": {row.variant.name: _row_json(row) for row in comparison.rows},
+        "references": _references(comparison.rows),
         "significance": {
             lead.metric: {"against": lead.rival.name, **asdict(lead.difference)} for lead in comparison.leads
         },
@@ -246,7 +312,7 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
 
 
 def _row_json(row: Row) -> dict[str, Any]:
-    metrics = METRICS if row.finished else ()
+    metrics = [name for name in (row.finished[0].figures if row.finished else ()) if row.has(name)]
     return {
         "name": row.variant.display_name,
         "group": row.variant.group,

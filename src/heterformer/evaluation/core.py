@@ -165,7 +165,8 @@ def _links_of_vectors(
     pair_sets = []
     if _rankable(network.schema.predicted, tuple(vectors), notes):
         pair_sets = predicted_pairs(network, {part: getattr(split, part) for part in options.parts})
-    pair_sets += _other_pair_sets(network, split, tuple(vectors), notes)[0]
+    others, drawn = _other_pair_sets(network, split, tuple(vectors), notes)
+    pair_sets += others
     asked = []
     for pair_set in pair_sets:
         ends = pair_set.relation.source, pair_set.relation.target
@@ -183,7 +184,8 @@ def _links_of_vectors(
     known = {t: one.rows for t, one in vectors.items()}
     scaled = options.similarity == "cosine"
 
-    ranks = rank_pairs(asked, partial(looked_up, vectors, normalize=scaled), network, _inner_product, known)
+    visible = VisibleNetwork.for_evaluation(network, split, drawn)
+    ranks = rank_pairs(asked, partial(looked_up, vectors, normalize=scaled), visible, _inner_product, known)
     figures = [r.result(p, network.schema) for p, r in zip(asked, ranks, strict=True)]
     return replace(found, link_prediction=figures)
 

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from heterformer.arrays import Ints, ranges
 from heterformer.batches.batcher import Batcher
 from heterformer.batches.pairs import evaluation_sampler
+from heterformer.batches.visible import VisibleNetwork
 from heterformer.distributed import ProcessGroup
-from heterformer.metrics import RANKING_METRICS, ranking_metrics
+from heterformer.evaluation.reference import candidate_counts, popularity
+from heterformer.metrics import (
+    QUERY_ALONE_METRICS,
+    RANKING_METRICS,
+    Ranking,
+    RankingMetric,
+    chance_metrics,
+    ranking_metrics,
+)
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.inference import StoredStates, center_vectors, evaluating
 from heterformer.network.schema import NodeType, Relation, Schema
@@ -53,7 +63,22 @@ class LinkPrediction:
     candidates: int
     """They are ranked among so many nodes; the query's other true keys are left out."""
     metrics: dict[str, float]
-    """By the names of ``heterformer.metrics.RANKING_METRICS``."""
+    """By the names of ``heterformer.metrics.RANKING_METRICS`` and, if queries were read alone as well, of
+    ``QUERY_ALONE_METRICS``. Keys are read with their neighbours in both."""
+    chance: dict[str, float]
+    """What guessing gives, by the names of ``RANKING_METRICS``."""
+    popularity: dict[str, float]
+    """What ranking keys by their number of visible edges gives, whatever the query."""
+
+    @property
+    def query_alone(self) -> bool:
+        """Whether queries were read without their neighbours, too, as a search reads a text."""
+        return QUERY_ALONE_METRICS[0].name in self.metrics
+
+    @property
+    def metric_table(self) -> tuple[RankingMetric, ...]:
+        """The metrics that it has."""
+        return (*RANKING_METRICS, *(QUERY_ALONE_METRICS if self.query_alone else ()))
 
     def to_json(self) -> dict[str, Any]:
         """As ``report.json`` has it: the metrics of each ranking beside its sizes."""
@@ -64,8 +89,10 @@ class LinkPrediction:
             "batch_size": self.batch_size,
             "in_batch": {},
             "full": {"queries": self.full_queries, "candidates": self.candidates},
+            "chance": self.chance,
+            "popularity": self.popularity,
         }
-        for metric in RANKING_METRICS:
+        for metric in self.metric_table:
             *folders, last = metric.path
             place = values
             for folder in folders:
@@ -76,6 +103,7 @@ class LinkPrediction:
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> LinkPrediction:
         """A KeyError if it lacks a metric, as reports from before that metric do."""
+        metrics = (*RANKING_METRICS, *(QUERY_ALONE_METRICS if "query_alone" in values else ()))
         return cls(
             values["relation"],
             values["part"],
@@ -83,7 +111,9 @@ class LinkPrediction:
             values["batch_size"],
             values["full"]["queries"],
             values["full"]["candidates"],
-            {metric.name: metric.in_report(values) for metric in RANKING_METRICS},
+            {metric.name: metric.in_report(values) for metric in metrics},
+            {metric.name: values["chance"][metric.name] for metric in RANKING_METRICS},
+            {metric.name: values["popularity"][metric.name] for metric in RANKING_METRICS},
         )
 
 
@@ -94,6 +124,20 @@ class Ranks:
     in_batch: Tensor  # (P,)
     full: Tensor  # (P,), or of the first 10,000 pairs
     candidates: int
+    chance: dict[str, float]
+    popularity: dict[str, float]
+    alone_in_batch: Tensor | None = None  # (P,), queries being read without neighbours
+    alone_full: Tensor | None = None
+
+    def arrays(self) -> dict[Ranking, NDArray[np.int64]]:
+        """The ranks by ranking, as far as there are some."""
+        tensors: dict[Ranking, Tensor | None] = {
+            "in_batch": self.in_batch,
+            "full": self.full,
+            "alone_in_batch": self.alone_in_batch,
+            "alone_full": self.alone_full,
+        }
+        return {ranking: ranks.numpy() for ranking, ranks in tensors.items() if ranks is not None}
 
     def result(self, pair_set: PairSet, schema: Schema) -> LinkPrediction:
         return LinkPrediction(
@@ -103,7 +147,9 @@ class Ranks:
             batch_size=schema.test_batch_size,
             full_queries=len(self.full),
             candidates=self.candidates,
-            metrics=ranking_metrics(self.in_batch.numpy(), self.full.numpy()),
+            metrics=ranking_metrics(**self.arrays()),
+            chance=self.chance,
+            popularity=self.popularity,
         )
 
 
@@ -162,8 +208,12 @@ def rank_with_model(
     processes: ProcessGroup | None = None,
     sizes: RankingSizes | None = None,
 ) -> list[Ranks]:
-    """The same with text states that are stored already. The batcher must hide the pairs to be ranked."""
+    """The same with text states that are stored already. The batcher must hide the pairs to be ranked.
+
+    Queries are read twice, with their neighbours and alone; keys and candidates once, with their neighbours.
+    """
     sampler = evaluation_sampler(seed)
+    bare = Batcher(batcher.visible, batcher.tokens, {})  # no neighbours at all
 
     def vectors(node_type: NodeType, rows: Ints) -> Tensor:
         if node_type in batcher.schema.text_rich:
@@ -172,33 +222,57 @@ def rank_with_model(
             chosen = torch.from_numpy(rows.astype(np.int64)).to(model.device)
             return model.textless_vectors(node_type, chosen).float().cpu()
 
+    def read_alone(node_type: NodeType, rows: Ints) -> Tensor:
+        return center_vectors(model, bare, node_type, rows, sampler, states)
+
     def scores(queries: Tensor, keys: Tensor) -> Tensor:
         with torch.autocast("cpu", enabled=False):  # rounded scores would tie, and ties count against it
             return model.scores(queries, keys)
 
-    return rank_pairs(pair_sets, vectors, batcher.visible.network, scores, processes=processes, sizes=sizes)
+    return rank_pairs(
+        pair_sets, vectors, batcher.visible, scores, read_alone=read_alone, processes=processes, sizes=sizes
+    )
 
 
 def rank_pairs(
     pair_sets: Sequence[PairSet],
     vectors: VectorsOf,
-    network: Network,
+    visible: VisibleNetwork,
     scorer: Scorer,
     vector_rows: Mapping[NodeType, Ints] | None = None,
+    read_alone: VectorsOf | None = None,
     processes: ProcessGroup | None = None,
     sizes: RankingSizes | None = None,
 ) -> list[Ranks]:
-    """The ranks of each pair set's keys. Of a type in ``vector_rows``, only those rows have vectors."""
-    ranks: dict[int, Ranks] = {}
+    """The ranks of each pair set's keys. Of a type in ``vector_rows``, only those rows have vectors.
+
+    ``read_alone`` gives vectors of text-rich nodes without their neighbours: if it is there, queries are
+    ranked a second time by them. ``visible`` is what popularity is counted in.
+    """
+    network, ranks = visible.network, dict[int, Ranks]()
     for relation in dict.fromkeys(pair_set.relation for pair_set in pair_sets):
         chosen = [i for i, pair_set in enumerate(pair_sets) if pair_set.relation == relation]
         rows = (vector_rows or {}).get(relation.target)
         rows = np.arange(network.schema.counts[relation.target]) if rows is None else rows
         ranker = _Ranker(
-            relation, vectors, network, scorer, rows, processes or ProcessGroup(), sizes or RankingSizes()
+            relation,
+            vectors,
+            visible,
+            scorer,
+            rows,
+            read_alone if relation.source in network.schema.text_rich else None,
+            processes or ProcessGroup(),
+            sizes or RankingSizes(),
         )
         ranks |= zip(chosen, ranker.rank([pair_sets[i].pairs for i in chosen]), strict=True)
     return [ranks[i] for i in range(len(pair_sets))]
+
+
+class _Ranked(NamedTuple):
+    """Of each pair set: the ranks in the batch, and in full of its first pairs."""
+
+    in_batch: list[Tensor]
+    full: list[Tensor]
 
 
 @dataclass(frozen=True)
@@ -207,39 +281,81 @@ class _Ranker:
 
     relation: Relation
     vectors: VectorsOf
-    network: Network
+    visible: VisibleNetwork
     scorer: Scorer
     rows: Ints
+    read_alone: VectorsOf | None
     processes: ProcessGroup
     sizes: RankingSizes
 
+    @property
+    def network(self) -> Network:
+        return self.visible.network
+
     def rank(self, pair_sets: Sequence[Pairs]) -> list[Ranks]:
-        relation, schema, most = self.relation, self.network.schema, self.sizes.full_queries
-        size = schema.test_batch_size
-        # The predicted relation has the paper's plain form. Of others, keys such as venues repeat in a batch.
-        filtered = relation != schema.predicted
-        in_batch: list[Tensor] = []
-        full_pairs, queries, keys = [], [], []
+        """With what chance and popularity give."""
+        readings = [self.vectors, *([] if self.read_alone is None else [self.read_alone])]
+        ranked = self._ranked(pair_sets, readings)
+        popular = self._by_popularity(pair_sets)
+        results = []
+        for number, pairs in enumerate(pair_sets):
+            first = pairs[: self.sizes.full_queries]
+            excluded = _excluded_candidates(self.network, self.relation, first)
+            among = candidate_counts(*excluded, len(first), self.rows)
+            chance = chance_metrics(self._batch_candidates(pairs).numpy(), among)
+            in_batch, full = (ranks[number].numpy() for ranks in popular)
+            with_neighbors, *alone = ([ranks[number] for ranks in reading] for reading in ranked)
+            references = chance, ranking_metrics(in_batch, full)
+            results.append(Ranks(*with_neighbors, len(self.rows), *references, *(alone[0] if alone else ())))
+        return results
+
+    def _by_popularity(self, pair_sets: Sequence[Pairs]) -> _Ranked:
+        """The same with a model that knows how many edges a key has, and nothing of the query."""
+        scores = popularity(self.visible, self.relation)[:, None]  # (N, 1)
+        by_edges = replace(self, vectors=lambda _, rows: scores[torch.from_numpy(rows)], scorer=_product)
+        (ranked,) = by_edges._ranked(pair_sets, [lambda _, rows: torch.ones(len(rows), 1).double()])
+        return ranked
+
+    def _batch_candidates(self, pairs: Pairs) -> Tensor:
+        """(P,): among how many keys each query's own is ranked in its batch; ties put it last of them."""
+        nothing = torch.zeros(len(pairs), 1)
+        return self._in_batch(pairs, nothing, nothing, _product)
+
+    def _in_batch(self, pairs: Pairs, queries: Tensor, keys: Tensor, scorer: Scorer) -> Tensor:
+        """(P,) the ranks in batches of the paper's size."""
+        # The predicted relation has the paper's plain form: other true keys of a query are ranked.
+        filtered = self.relation != self.network.schema.predicted
+        excluded = _other_true_keys(self.network, self.relation, pairs) if filtered else None
+        key_rows = torch.from_numpy(np.ascontiguousarray(pairs[:, 1]))
+        size = self.network.schema.test_batch_size
+        return in_batch_ranks(queries, keys, size, scorer, key_rows, excluded)
+
+    def _ranked(self, pair_sets: Sequence[Pairs], readings: Sequence[VectorsOf]) -> list[_Ranked]:
+        """For each of the ``readings`` of queries; keys and candidates have one, and are read once."""
+        relation, most = self.relation, self.sizes.full_queries
+        size = self.network.schema.test_batch_size
+        in_batch: list[list[Tensor]] = [[] for _ in readings]  # by reading and pair set
+        full_pairs, keys = list[Pairs](), list[Tensor]()
+        queries: list[list[Tensor]] = [[] for _ in readings]
         for pairs in pair_sets:
-            ranks = []
+            ranks: list[list[Tensor]] = [[] for _ in readings]
             for block in _slices(len(pairs), size * max(1, self.sizes.pairs // size)):  # whole batches
-                ends = (
-                    self._gathered(relation.source, pairs[block, 0]),
-                    self._gathered(relation.target, pairs[block, 1]),
-                )
-                excluded = _other_true_keys(self.network, relation, pairs[block]) if filtered else None
-                ranks.append(in_batch_ranks(*ends, size, self.scorer, excluded))
-                if (kept := most - block.start) > 0:
-                    full_pairs.append(pairs[block][:kept])
-                    queries.append(ends[0][:kept])
-                    keys.append(ends[1][:kept])
-            in_batch.append(torch.cat(ranks))
+                kept = max(0, most - block.start)
+                block_keys = self._gathered(self.vectors, relation.target, pairs[block, 1])
+                full_pairs.append(pairs[block][:kept])
+                keys.append(block_keys[:kept])
+                for number, reading in enumerate(readings):
+                    asked = self._gathered(reading, relation.source, pairs[block, 0])
+                    ranks[number].append(self._in_batch(pairs[block], asked, block_keys, self.scorer))
+                    queries[number].append(asked[:kept])
+            for number, blocks in enumerate(ranks):
+                in_batch[number].append(torch.cat(blocks))
         full = full_ranks(
             self.network,
             relation,
-            np.concatenate(full_pairs),
-            torch.cat(queries),
-            torch.cat(keys),
+            np.concatenate(full_pairs * len(readings)),
+            torch.cat([block for blocks in queries for block in blocks]),
+            torch.cat(keys * len(readings)),
             _candidates(self.vectors, relation.target, self.rows, self.processes, self.sizes.candidates),
             self.scorer,
             self.rows,
@@ -248,12 +364,12 @@ class _Ranker:
         # Each process has counted the better ones of its own candidates.
         full = 1 + self.processes.all_gather(full[None] - 1).sum(0).cpu()
         counts = [min(len(pairs), most) for pairs in pair_sets]
-        parts = zip(in_batch, torch.split(full, counts), strict=True)
-        return [Ranks(*both, len(self.rows)) for both in parts]
+        each = full.chunk(len(readings))
+        return [_Ranked(b, list(torch.split(f, counts))) for b, f in zip(in_batch, each, strict=True)]
 
-    def _gathered(self, node_type: NodeType, rows: Ints) -> Tensor:
+    def _gathered(self, vectors: VectorsOf, node_type: NodeType, rows: Ints) -> Tensor:
         """Vectors of all rows, of which each process computes a part."""
-        own = self.vectors(node_type, rows[self.processes.share(len(rows))])
+        own = vectors(node_type, rows[self.processes.share(len(rows))])
         return self.processes.all_gather(own).cpu()
 
 
@@ -310,6 +426,10 @@ def _own_scores(queries: Tensor, keys: Tensor, scorer: Scorer) -> Tensor:
     """
     terms = scorer(queries.abs(), keys.abs()).diagonal()
     return scorer(queries, keys).diagonal() - ROUNDING * terms
+
+
+def _product(queries: Tensor, keys: Tensor) -> Tensor:
+    return queries @ keys.T
 
 
 def _slices(count: int, size: int) -> list[slice]:

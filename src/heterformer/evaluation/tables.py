@@ -7,35 +7,52 @@ from collections.abc import Collection, Mapping, Sequence
 from heterformer.evaluation.classification import CLASSIFIERS
 from heterformer.evaluation.core import Classified, Clustered
 from heterformer.evaluation.link_prediction import LinkPrediction
-from heterformer.metrics import CLASSIFICATION_METRICS, CLUSTERING_METRICS, RANKING_METRICS, Repeated
+from heterformer.metrics import (
+    CLASSIFICATION_METRICS,
+    CLUSTERING_METRICS,
+    QUERY_ALONE_METRICS,
+    RANKING_METRICS,
+    RankingMetric,
+    Repeated,
+)
 from heterformer.tables import Sheet, four_digits, listed
 
 RANKING_HEADINGS = tuple(metric.narrow_heading or metric.heading for metric in RANKING_METRICS)
 SEEN = "†"
+ALONE, POPULARITY, CHANCE = "alone", "popular", "chance"  # rows below a part's
+ALONE_NOTE = "alone: queries are read without their neighbours, as a search reads a text; keys with theirs"
 SHORT_PARTS = {"validation": "valid."}  # eleven columns must fit into eighty characters
 CLASSIFIER_NAMES = {"mlp": "MLP", "logistic_regression": "log. regression", "majority": "majority class"}
 
 
 def link_prediction_table(rows: Mapping[str, Sequence[LinkPrediction]], title: str) -> Sheet:
     """One row per model and part: the metrics of the in-batch ranking, then those of the full ranking."""
-    lines = [(name, one.part, *_ranking_cells(one)) for name, results in rows.items() for one in results]
+    lines = [
+        (name, part, *cells)
+        for name, results in rows.items()
+        for one in results
+        for part, cells in _readings(one, one.part)
+    ]
     results = [one for several in rows.values() for one in several]
     note = _note(results, f"all {results[0].candidates:,} candidates")
     return Sheet(title, ("", "part", *RANKING_HEADINGS), tuple(lines), note, text_columns=2)
 
 
 def relations_table(results: Sequence[LinkPrediction], seen: Collection[str], title: str) -> Sheet:
-    """One row per relation and part of a single model; relations whose pairs training saw are marked."""
-    lines = [
-        (
-            SEEN * (one.relation in seen) + one.relation,
-            SHORT_PARTS.get(one.part, one.part),
-            f"{one.pairs:,}",
-            f"{one.candidates:,}",
-            *_ranking_cells(one),
-        )
-        for one in results
-    ]
+    """Of a single model, by relation and part; relations whose pairs training saw are marked.
+
+    A row for each reading of the queries, then what popularity and chance give for the relation.
+    """
+    lines = []
+    last = {one.relation: one for one in results}
+    for one in results:
+        name = SEEN * (one.relation in seen) + one.relation
+        sizes = (f"{one.pairs:,}", f"{one.candidates:,}")
+        for part, cells in _readings(one, SHORT_PARTS.get(one.part, one.part)):
+            lines.append((name, part, *sizes, *cells))
+            name, sizes = "", ("", "")
+        if one is last[one.relation]:
+            lines += [("", part, "", "", *cells) for part, cells in _references(one)]
     note = _note(results, "so many candidates")
     if len({one.relation for one in results}) > 1:
         note += ". For relations besides the predicted one, these are left out of the batch too"
@@ -48,21 +65,38 @@ def relations_table(results: Sequence[LinkPrediction], seen: Collection[str], ti
     return Sheet(title, headings, tuple(lines), note, text_columns=2)
 
 
+def _readings(result: LinkPrediction, part: str) -> list[tuple[str, tuple[str, ...]]]:
+    """The metrics of queries with neighbours, under the name of the part, and of queries alone."""
+    rows = [(part, _ranking_cells(result.metrics, RANKING_METRICS))]
+    if result.query_alone:
+        rows.append((ALONE, _ranking_cells(result.metrics, QUERY_ALONE_METRICS)))
+    return rows
+
+
+def _references(result: LinkPrediction) -> list[tuple[str, tuple[str, ...]]]:
+    """What knows nothing of the query."""
+    return [
+        (POPULARITY, _ranking_cells(result.popularity, RANKING_METRICS)),
+        (CHANCE, _ranking_cells(result.chance, RANKING_METRICS)),
+    ]
+
+
 def _note(results: Sequence[LinkPrediction], candidates: str) -> str:
     size = results[0].batch_size
     most = "" if all(one.pairs >= size for one in results) else "at most "
-    return ranking_note(f"{most}{size} pairs", candidates)
+    note = ranking_note(f"{most}{size} pairs", candidates)
+    return f"{note}. {ALONE_NOTE}" if any(one.query_alone for one in results) else note
 
 
 def ranking_note(batch: str, candidates: str) -> str:
     """What keys are ranked among, for every table of ranking metrics."""
     in_batch = listed([metric.heading for metric in RANKING_METRICS if metric.ranking == "in_batch"])
     others = f"the other metrics among {candidates}, without the query's other true keys"
-    return f"{in_batch} rank each key among the keys of {batch}, {others}"
+    return f"{in_batch} rank each key among the different keys of {batch}, {others}"
 
 
-def _ranking_cells(result: LinkPrediction) -> tuple[str, ...]:
-    return tuple(four_digits(result.metrics[metric.name]) for metric in RANKING_METRICS)
+def _ranking_cells(values: Mapping[str, float], metrics: Sequence[RankingMetric]) -> tuple[str, ...]:
+    return tuple(four_digits(values[metric.name]) for metric in metrics)
 
 
 def classification_table(results: Sequence[Classified], title: str) -> Sheet:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 
+import numpy as np
+import torch
+
 from heterformer.batches.batcher import Batcher
 from heterformer.batches.pairs import evaluation_sampler
 from heterformer.distributed import ProcessGroup
@@ -35,5 +38,6 @@ def in_batch_metrics(
     with precision or nullcontext():
         queries = center_vectors(model, batcher, relation.source, pairs[:, 0], sampler)
         keys = center_vectors(model, batcher, relation.target, pairs[:, 1], sampler)
-    ranks = in_batch_ranks(queries, keys, batch_size, model.scores)
+    key_rows = torch.from_numpy(np.ascontiguousarray(pairs[:, 1]))
+    ranks = in_batch_ranks(queries, keys, batch_size, model.scores, key_rows)
     return ranking_metrics(in_batch=processes.all_gather(ranks).cpu().numpy())
