@@ -50,8 +50,8 @@ def test_runs_differ_in_variant_and_seed_and_share_the_rest(tmp_path: Path) -> N
 
 def test_a_network_is_given_by_its_folder_and_options_by_name(tmp_path: Path) -> None:
     jobs: list[Job] = []
-    options, folder = tiny_options(tiny_reader(), max_steps=9), str(tiny_network().path)
-    compare(folder, str(tmp_path / "out"), ["bert"], [1], options, runner=jobs.append, max_steps=4)
+    folder, keywords = str(tiny_network().path), {"backbone": tiny_reader(), "max_steps": 4}
+    compare(folder, str(tmp_path / "out"), ["bert"], [1], runner=jobs.append, **keywords)
     assert [(job.network, job.seed, job.options().max_steps) for job in jobs] == [(tiny_network().path, 1, 4)]
 
 

@@ -19,18 +19,21 @@ from heterformer.comparison.job import (
     carry_out,
     one_sentence,
     query_ranks,
+    rank_test_pairs,
 )
 from heterformer.comparison.variants import VARIANTS
 from heterformer.errors import InputError
 from heterformer.evaluation.core import evaluate
 from heterformer.evaluation.open_run import link_prediction_of, open_run
 from heterformer.metrics import RANKING_METRICS
+from heterformer.models.options import every_model
 from heterformer.training.run import Run
 from tests.learning import tiny_network, tiny_options, tiny_reader
 
 
 def job(out: Path, variant: str = "heterformer", seed: int = 0, max_steps: int = 3, **more: object) -> Job:
     common = tiny_options(tiny_reader(), max_steps=max_steps, **more).resolved()
+    common = replace(common, model=every_model(common.model))  # as a comparison has it
     return Job(out, tiny_network().path, VARIANTS[variant], seed, common)
 
 
@@ -122,8 +125,12 @@ def test_a_run_that_an_earlier_version_ranked_is_ranked_anew(done: Job, tmp_path
 
 
 def test_the_test_pairs_are_ranked_in_the_precision_of_the_run(tmp_path: Path) -> None:
-    found = job(tmp_path, "bert", precision="bf16")
+    found = job(tmp_path, "bert")
     carry_out(found)
+    exact, config = Result.open(found.path), found.path / "config.yaml"
+    config.write_text(config.read_text().replace("precision: 'no'", "precision: bf16"))
+    rank_test_pairs(found.path)
+    assert Result.open(found.path).figures != exact.figures
     rounded = evaluate(found.path, tasks=("link_prediction",), parts=("test",), precision="bf16")
     assert Result.open(found.path).figures == rounded.link_prediction[0].metrics
 

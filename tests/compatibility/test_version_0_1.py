@@ -45,6 +45,7 @@ def test_vectors_are_the_same(name: str, copied: Path) -> None:
 
 @pytest.mark.parametrize("name", RUNS)
 def test_a_run_resumes_to_the_same_numbers(name: str, copied: Path) -> None:
+    """But for MRR and NDCG of later validations, in which each different key of a batch now counts once."""
     network, run = Network.open(copied / "network"), Run(copied / "runs" / name)
     train(network, run.path, replace(run.options(), max_steps=12))
     expected = json.loads((WRITTEN / "metrics.json").read_text())[name]

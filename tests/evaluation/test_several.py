@@ -37,7 +37,7 @@ def rank_to(path: Path, out: Path) -> None:
     def counted(*arguments: object) -> object:
         nonlocal met
         for start, vectors in candidates(*arguments):  # type: ignore[arg-type]
-            met += len(vectors)
+            met += len(vectors) * (vectors.shape[1] > 1)  # popularity has one number
             yield start, vectors
 
     link_prediction._candidates = counted  # type: ignore[assignment]

@@ -152,7 +152,7 @@ def carry_out(job: Job) -> None:
     finally:
         if Run(job.path).exists:
             _note_cost(job.path, time.monotonic() - started)
-    _rank_test_pairs(job.path)
+    rank_test_pairs(job.path)
 
 
 def query_ranks(run: Path) -> dict[Ranking, NDArray[np.int64]]:
@@ -161,7 +161,8 @@ def query_ranks(run: Path) -> dict[Ranking, NDArray[np.int64]]:
         return {name: arrays[name] for name in get_args(Ranking) if name in arrays}
 
 
-def _rank_test_pairs(path: Path) -> None:
+def rank_test_pairs(path: Path) -> None:
+    """Leave the ranks of a run's test pairs and what they amount to, in the precision of its training."""
     import torch
 
     from heterformer.evaluation.link_prediction import link_prediction_ranks, predicted_pairs

@@ -304,9 +304,18 @@ class _Ranker:
             among = candidate_counts(*excluded, len(first), self.rows)
             chance = chance_metrics(self._batch_candidates(pairs).numpy(), among)
             in_batch, full = (ranks[number].numpy() for ranks in popular)
-            with_neighbors, *alone = ([ranks[number] for ranks in reading] for reading in ranked)
-            references = chance, ranking_metrics(in_batch, full)
-            results.append(Ranks(*with_neighbors, len(self.rows), *references, *(alone[0] if alone else ())))
+            with_neighbors, *alone = ranked
+            results.append(
+                Ranks(
+                    with_neighbors.in_batch[number],
+                    with_neighbors.full[number],
+                    len(self.rows),
+                    chance,
+                    ranking_metrics(in_batch, full),
+                    alone[0].in_batch[number] if alone else None,
+                    alone[0].full[number] if alone else None,
+                )
+            )
         return results
 
     def _by_popularity(self, pair_sets: Sequence[Pairs]) -> _Ranked:
