@@ -23,12 +23,12 @@ from transformers import AutoTokenizer
 from heterformer import Run
 from heterformer.batches.batcher import Batcher
 from heterformer.batches.visible import VisibleNetwork
-from heterformer.embedding.unseen import adapt_to_network
 from heterformer.models.known_nodes import KnownNodes
 from heterformer.network.schema import Relation
 from heterformer.network.split.pairs import Pairs
 from heterformer.network.split.split import Split
 from heterformer.network.tokens import open_tokens
+from heterformer.training.unseen import adapt_to_network
 from heterformer.training.validation import in_batch_metrics
 
 

@@ -13,9 +13,9 @@ from heterformer.batches.batcher import Batcher
 from heterformer.batches.sampling import SeededSampler
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.embedding.signatures import Signatures
-from heterformer.embedding.unseen import FoldedIn
 from heterformer.network.hashes import Hashes
 from heterformer.network.tokens import PackedTokens
+from heterformer.training.unseen import FoldedIn
 from tests.learning import tiny_model, tiny_network, tiny_tokens
 
 ROWS, SAMPLER = np.arange(30), SeededSampler(np.uint64(1))

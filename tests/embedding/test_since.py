@@ -12,13 +12,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from heterformer.cli import main as cli
-from heterformer.embedding import two_passes, unseen
+from heterformer.embedding import two_passes
 from heterformer.embedding.embed import embed, embed_run
-from heterformer.embedding.folding import FoldedIn, folded_rows
 from heterformer.embedding.options import EmbedOptions
 from heterformer.embedding.vectors import Vectors
 from heterformer.errors import InputError
 from heterformer.network.store import Network
+from heterformer.training import unseen
+from heterformer.training.folding import FoldedIn, folded_rows
 from heterformer.training.loop import train
 from heterformer.training.run import Run
 from tests.embedding.growing import State, first_state

@@ -14,14 +14,15 @@ import torch
 
 from heterformer.cli.main import main
 from heterformer.embedding import embed as embed_module
-from heterformer.embedding import folding, two_passes, unseen
+from heterformer.embedding import two_passes
 from heterformer.embedding.embed import embed, embed_run
-from heterformer.embedding.folding import FoldedIn, folded_rows
 from heterformer.embedding.options import EmbedOptions
 from heterformer.network.lookup import Node
 from heterformer.network.store import Network
 from heterformer.search import store as search_store
 from heterformer.search.searcher import Searcher
+from heterformer.training import folding, unseen
+from heterformer.training.folding import FoldedIn, folded_rows
 from heterformer.training.loop import train
 from heterformer.training.run import Run
 from tests.embedding.growing import SPEC, State, first_state

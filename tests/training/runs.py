@@ -24,7 +24,8 @@ STEPS = 20  # with 16 pairs each this is two epochs and a bit
 
 
 def options(**changes: Any) -> TrainingOptions:
-    return tiny_options(tiny_reader(), **{"max_steps": STEPS, "patience": int(MANY)} | changes)
+    usual = {"backbone": tiny_reader(), "max_steps": STEPS, "patience": int(MANY)}
+    return tiny_options(**usual | changes)
 
 
 def trained(path: Path, **changes: Any) -> Run:

@@ -9,13 +9,21 @@ from typing import Any
 from heterformer.cli.flags import value_of
 from heterformer.errors import InputError, OptionError
 from heterformer.models.options import MODEL_OPTIONS, EveryModelOptions, HeterformerOptions, ModelOptions
-from heterformer.training.options import PRESETS, TrainingOptions, flat_options, flattened, lacking
+from heterformer.training.options import (
+    PRESETS,
+    TrainingOptions,
+    flat_options,
+    flattened,
+    lacking,
+    options_of_init,
+)
 
 
 def training_defaults(words: Sequence[str], every_model: bool = False) -> TrainingOptions:
-    """What a command line's flags override: the options of its --model, --preset and --config.
+    """What a command line's flags override: the options of its --model, --preset, --init and --config.
 
-    A configuration overrides a preset. With ``every_model`` the options are those of all models at once.
+    A configuration overrides the model of --init, which overrides a preset. With
+    ``every_model`` the options are those of all models at once.
     """
     if {"-h", "--help"} & set(words):  # help shows the defaults of the program
         return TrainingOptions(model=_model(value_of(words, "model"), every_model)())
@@ -23,6 +31,8 @@ def training_defaults(words: Sequence[str], every_model: bool = False) -> Traini
     config = _config(Path(path)) if path is not None else {}
     is_saved = isinstance(config.get("model"), Mapping)
     flat = flattened(config)
+    asked = {"init": value_of(words, "init") or flat.get("init"), "model": value_of(words, "model")}
+    flat = options_of_init({name: value for name, value in asked.items() if value}) | flat
     saved_name = str(flat.pop("model", HeterformerOptions.name))
     if saved_name not in MODEL_OPTIONS:
         problem = f"is {saved_name!r}, expected one of {', '.join(MODEL_OPTIONS)}."
@@ -38,7 +48,7 @@ def training_defaults(words: Sequence[str], every_model: bool = False) -> Traini
     try:
         return TrainingOptions.from_flat(values | {"model": model.name}, model)
     except OptionError as error:
-        raise (InputError(f"{path}: {error}") if flat else error) from None
+        raise (InputError(f"{path}: {error}") if config else error) from None
     except InputError as error:
         raise InputError(f"{path}: {error} 'heterformer train --help' lists all options.") from None
 

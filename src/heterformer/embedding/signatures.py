@@ -7,12 +7,12 @@ from collections.abc import Mapping
 import numpy as np
 
 from heterformer.batches.batch import Batch
-from heterformer.embedding.folding import FoldedIn
 from heterformer.models.contract import HeterogeneousEncoder, NodeEncoder
 from heterformer.models.textless import TextlessNodes
 from heterformer.network.hashes import Hashes, mixed, sequence_hashes, string_hash
 from heterformer.network.schema import NodeType
 from heterformer.network.tokens import PackedTokens
+from heterformer.training.folding import FoldedIn
 
 CHUNK = 1 << 16  # rows hashed at a time
 

@@ -23,7 +23,6 @@ from heterformer.embedding.neighborhoods import SampledParts
 from heterformer.embedding.options import EmbedOptions
 from heterformer.embedding.signatures import Signatures
 from heterformer.embedding.since import Since
-from heterformer.embedding.unseen import adapt_to_network, check_schema
 from heterformer.embedding.vectors import (
     ROWS,
     Chunk,
@@ -44,6 +43,7 @@ from heterformer.states import row_file
 from heterformer.states.row_file import RowFile, kept_array
 from heterformer.states.store import NUMBERS
 from heterformer.states.text_states import TextStates
+from heterformer.training.unseen import adapt_to_network, check_schema
 
 
 class Embedding:

@@ -10,7 +10,6 @@ from heterformer.batches.batcher import Batcher
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.device import Device, chosen_device
 from heterformer.distributed import ProcessGroup
-from heterformer.embedding.unseen import adapt_to_network
 from heterformer.evaluation.link_prediction import (
     LinkPrediction,
     RankingSizes,
@@ -24,6 +23,7 @@ from heterformer.network.split.split import Part, Split
 from heterformer.network.store import Network
 from heterformer.network.tokens import open_tokens
 from heterformer.training.run import Run
+from heterformer.training.unseen import adapt_to_network
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,6 @@ import torch
 from heterformer.batches.batch import Batch
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.embedding.two_passes import Embedding
-from heterformer.embedding.unseen import adapt_to_network
 from heterformer.errors import InputError, OptionError
 from heterformer.explanation.attention_map import AttentionMap, Edge, LayerAttention, Queries, attention_map
 from heterformer.explanation.options import ExplainOptions
@@ -32,6 +31,7 @@ from heterformer.network.lookup import Node, find_node
 from heterformer.network.schema import EdgeType, Schema
 from heterformer.search.searcher import Named, node_type_named
 from heterformer.training.run import Run
+from heterformer.training.unseen import adapt_to_network
 
 CONSIDERED = 200  # neighbours of each type whose vectors are compared with a textless node's
 

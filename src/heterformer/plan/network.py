@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from heterformer.errors import InputError
 from heterformer.models.plm.loading import load_tokenizer
 from heterformer.models.plm.minilm import backbone_path
 from heterformer.network.schema import NodeType, Schema
@@ -114,7 +115,7 @@ def _tokenised(network: Network, backbone: str) -> tuple[NDArray[np.int64], ...]
     """Some of the network's texts, or none if the backbone comes without a tokenizer."""
     try:
         tokenizer: Any = load_tokenizer(backbone_path(backbone))
-    except (OSError, ValueError):
+    except (OSError, ValueError, InputError):
         return ()
     if len(tokenizer) <= len(tokenizer.all_special_ids):  # without files it has no words
         return ()

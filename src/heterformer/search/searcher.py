@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heterformer.device import Device
-from heterformer.embedding.unseen import check_schema
 from heterformer.errors import InputError
 from heterformer.network.lookup import Node, find_node
 from heterformer.network.schema import NodeType, Schema
@@ -22,6 +21,7 @@ from heterformer.search.query_encoder import QueryEncoder
 from heterformer.search.run_weights import RunWeights
 from heterformer.search.store import SearchStore
 from heterformer.training.run import Run
+from heterformer.training.unseen import check_schema
 
 CONSIDERED = 200  # neighbours of each type that may support a result
 SUPPORTING = 3  # of them that a result has at most

@@ -22,11 +22,12 @@ from heterformer.errors import InputError
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.plm.loading import load_tokenizer
 from heterformer.models.plm.minilm import backbone_path
-from heterformer.models.registry import MODELS, untrained_model
+from heterformer.models.registry import untrained_model
 from heterformer.network.store import Network
 from heterformer.network.tokens import open_tokens
 from heterformer.training.cached_states import CachedStates
 from heterformer.training.gradient_cache import pair_vectors, replay
+from heterformer.training.initial_weights import new_model
 from heterformer.training.losses import link_prediction_loss
 from heterformer.training.optimizers import Optimizers
 from heterformer.training.options import TrainingOptions
@@ -75,12 +76,10 @@ class Learner:
     def _model(self) -> NodeEncoder:
         if self.goes_on:
             return untrained_model(self.run.path)
-        chosen = self.options.model
-        torch.manual_seed(self.options.seed)
-        return MODELS[chosen.name].from_backbone(chosen.backbone, self.network, **chosen.config_values())
+        return new_model(self.options, self.network)
 
     def _tokenizer(self) -> Any:
-        name = self.options.model.backbone
+        name = self.options.init or self.options.model.backbone
         try:
             tokenizer = load_tokenizer(self.run.path if self.goes_on else backbone_path(name))
         except (OSError, ValueError, InputError) as error:

@@ -19,6 +19,7 @@ from heterformer.progress import Bar, progress_bar, say
 from heterformer.temporary import remove_scratch
 from heterformer.training.callbacks import Callback, TrainingProgress
 from heterformer.training.early_stopping import EarlyStopping
+from heterformer.training.initial_weights import say_if_pairs_were_seen, take_over
 from heterformer.training.keywords import training_options
 from heterformer.training.learner import Learner
 from heterformer.training.model_card import write_model_card
@@ -162,9 +163,14 @@ class Trainer(Learner):
                 self.model.config.save_pretrained(folder)
                 self.tokenizer.save_pretrained(folder)
             KnownNodes.of(self.batches.batcher.visible, self.tokens).save(self.run.path)
-        self.model.prepare(self.tokens, self.tokenizer.all_special_ids)
-        if self.options.warm_up.warm_up and self.model.warms_up:
-            visible, tokens = self.batches.batcher.visible, self.tokens
+        say_if_pairs_were_seen(self.run, self.network, self.options)
+        visible, tokens = self.batches.batcher.visible, self.tokens
+        if self.options.init is not None:
+            if self.processes.is_main:
+                take_over(self.model, Path(self.options.init), visible, tokens, self.run.path)
+        else:
+            self.model.prepare(tokens, self.tokenizer.all_special_ids)
+        if self.options.warm_up.warm_up and self.model.warms_up and self.options.init is None:
             asked, seed = self.options.warm_up, self.options.seed
             for result in warm_up(self.model, visible, tokens, asked, seed, self.processes):
                 self._log(warm_up=asdict(result))

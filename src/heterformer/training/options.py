@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from tyro.conf import arg
@@ -100,6 +101,9 @@ class TrainingOptions:
     model: Annotated[ModelOptions, arg(name="")] = field(default_factory=HeterformerOptions)
     split: Annotated[SplitOptions, arg(name="split")] = field(default_factory=SplitOptions)
     warm_up: Annotated[WarmUpOptions, arg(name="")] = field(default_factory=WarmUpOptions)
+    init: str | None = None
+    """Start from the model of this run: its weights, its options of the model, and the embeddings of textless
+    nodes that it knows by id; others are folded in, and there is no warm-up."""
     batch_size: int = 30
     """Pairs per step and process; the other keys of all processes are a query's negatives."""
     micro_batch: int | None = None
@@ -224,6 +228,7 @@ class TrainingOptions:
             TrainingOptions.from_flat({"model": "bert_hgt", "textless_dim": 32, "max_steps": 100})
         """
         flat = flattened(values)
+        flat = options_of_init(flat) | flat
         name = str(flat.pop("model", HeterformerOptions.name))
         if name not in MODEL_OPTIONS:
             problem = f"is {name!r}, expected one of {', '.join(MODEL_OPTIONS)}."
@@ -272,6 +277,25 @@ def flattened(values: Mapping[str, Any]) -> dict[str, Any]:
         prefix = "split." if name == "split" else ""
         flat |= {prefix + n.replace("-", "_"): v for n, v in group.items()}
     return flat
+
+
+def options_of_init(flat: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of the model of the run that ``init`` names, unless another model is asked for."""
+    if not (init := flat.get("init")):
+        return {}
+    import yaml  # which help does without
+
+    path = Path(str(init)) / "config.yaml"
+    try:
+        saved = dict(yaml.safe_load(path.read_text(encoding="utf-8"))["options"]["model"])
+        kind = MODEL_OPTIONS[saved.pop("model", HeterformerOptions.name)]
+    except (OSError, ValueError, KeyError, TypeError, yaml.YAMLError):
+        problem = f"is {str(init)!r}, expected the folder of a run that 'heterformer train' wrote."
+        raise OptionError(TrainingOptions, "init", problem) from None
+    if flat.get("model", kind.name) != kind.name:
+        return {}
+    own = {name: value for name, value in saved.items() if name in kind.option_names()}
+    return {"model": kind.name, **kind.earlier, **own}
 
 
 def _unknown(name: str, model: type[ModelOptions], places: Mapping[str, _Place]) -> InputError:

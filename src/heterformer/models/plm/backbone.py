@@ -24,12 +24,12 @@ from heterformer.models.plm.packing import Packing, pack
 def load_backbone(path_or_name: str) -> Any:
     """The PLM in a folder (or on the hub), every weight of it found and its layers known to be BERT's."""
     try:
-        plm, report = load_plm(path_or_name, dtype=torch.float32, output_loading_info=True)
+        plm, missing = load_plm(path_or_name, dtype=torch.float32)
     except (OSError, ValueError, InputError) as error:
         raise InputError(
             f"backbone {path_or_name!r} cannot be loaded: {str(error).splitlines()[0]}"
         ) from error
-    missing = sorted(name for name in report["missing_keys"] if not name.startswith("pooler."))
+    missing = sorted(name for name in missing if not name.startswith("pooler."))
     if missing:
         raise InputError(f"backbone {path_or_name!r} lacks the weights {', '.join(missing)}")
     without_pooler(plm)

@@ -12,9 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from safetensors import safe_open
 from transformers import AutoConfig, AutoModel, AutoTokenizer, PretrainedConfig
 
 from heterformer.errors import InputError
+from heterformer.files import reading
+from heterformer.models.plm.minilm import trained_config
 from heterformer.untrusted import shown
 
 # Values of these decide which code runs or where it comes from. What is empty is harmless.
@@ -46,14 +49,42 @@ def load_tokenizer(path_or_name: Path | str) -> Any:
     return AutoTokenizer.from_pretrained(str(path_or_name), **source_options(path_or_name))
 
 
-def load_plm(path_or_name: Path | str, **options: Any) -> Any:
-    """The PLM in a folder (or on the hub), with its weights."""
-    return AutoModel.from_pretrained(str(path_or_name), **source_options(path_or_name), **options)
+def load_plm(path_or_name: Path | str, **options: Any) -> tuple[Any, list[str]]:
+    """The PLM in a folder (or on the hub), and the names of weights that are not there.
+
+    Of a trained model of ours it is the text encoder.
+    """
+    source = source_options(path_or_name)
+    if trained_config(path_or_name) is not None:
+        return _trained_plm(Path(path_or_name)), []
+    plm, report = AutoModel.from_pretrained(str(path_or_name), **source, **options, output_loading_info=True)
+    return plm, list(report["missing_keys"])
 
 
 def load_plm_config(path_or_name: Path | str) -> Any:
     """The configuration of the PLM in a folder (or on the hub)."""
-    return AutoConfig.from_pretrained(str(path_or_name), **source_options(path_or_name))
+    source = source_options(path_or_name)
+    if (trained := trained_config(path_or_name)) is not None:
+        return plm_config(trained.get("backbone") or {})
+    return AutoConfig.from_pretrained(str(path_or_name), **source)
+
+
+def _trained_plm(folder: Path) -> Any:
+    """The text encoder of a trained model, in memory of its own."""
+    path, start = folder / "model.safetensors", "backbone."
+    if not path.is_file():
+        raise InputError(f"{folder}: has no model.safetensors; finish its training first.")
+    with reading(path), safe_open(path, "pt") as file:
+        names = [name for name in file.keys() if name.startswith(start)]  # noqa: SIM118
+        weights = {name.removeprefix(start): file.get_tensor(name).float().clone() for name in names}
+    if not weights:
+        raise InputError(f"{folder}: is a model without a text encoder.")
+    plm = untrained_plm(load_plm_config(folder))
+    if hasattr(plm, "pooler"):
+        plm.pooler = None  # our models have none
+    with reading(path):
+        plm.load_state_dict(weights)
+    return plm.eval()
 
 
 def load_config(kind: type[PretrainedConfig], path_or_name: Path | str) -> Any:

@@ -6,7 +6,7 @@ import copy
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -15,21 +15,28 @@ from torch import Tensor
 
 from heterformer.arrays import Ints
 from heterformer.batches.visible import VisibleNetwork
-from heterformer.embedding.folding import FoldedIn, folded_rows, length_factor
-from heterformer.embedding.since import Since
 from heterformer.errors import InputError
 from heterformer.models.contract import HeterogeneousEncoder, NodeEncoder
 from heterformer.models.known_nodes import KnownNodes
-from heterformer.network.hashes import string_hashes
+from heterformer.network.hashes import Hashes, string_hashes
 from heterformer.network.ids import known_rows
 from heterformer.network.schema import NodeType, Schema
 from heterformer.network.store import Network
 from heterformer.network.tokens import PackedTokens
 from heterformer.progress import say
 from heterformer.states.row_file import PART, kept_array
+from heterformer.training.folding import FoldedIn, folded_rows, length_factor
 from heterformer.training.warm_up import TextEdges, text_edges
 
 SAMPLE = 256  # known nodes that tell how far out embeddings lie
+
+
+class EarlierEmbeddings(Protocol):
+    """What was folded in before, for an earlier output."""
+
+    def holds_h0(self, node_type: NodeType, rows: Ints, signatures: Hashes) -> NDArray[np.bool_]: ...
+
+    def h0(self, node_type: NodeType, rows: Ints) -> NDArray[Any]: ...
 
 
 def adapt_to_network(
@@ -37,7 +44,7 @@ def adapt_to_network(
     visible: VisibleNetwork,
     tokens: PackedTokens,
     folder: Path,
-    since: Since | None = None,
+    since: EarlierEmbeddings | None = None,
 ) -> tuple[NodeEncoder, dict[NodeType, FoldedIn]]:
     """The model with embeddings for all textless nodes of a network, and which of them it had not known.
 
@@ -66,7 +73,7 @@ def for_network(
     visible: VisibleNetwork,
     tokens: PackedTokens,
     folder: Path,
-    since: Since | None = None,
+    since: EarlierEmbeddings | None = None,
 ) -> tuple[NodeEncoder, dict[NodeType, FoldedIn]]:
     """The same model with embeddings for the textless nodes of another network, and which of them are new."""
     network = visible.network

@@ -9,16 +9,16 @@ import pytest
 import torch
 
 from heterformer.batches.visible import VisibleNetwork
-from heterformer.embedding import folding
-from heterformer.embedding.folding import FoldedIn, fold_in, folded_rows, length_factor
-from heterformer.embedding.unseen import _texts_of
 from heterformer.evaluation.open_run import open_run
 from heterformer.models.inference import plm_vectors
 from heterformer.models.known_nodes import KnownNodes
 from heterformer.network.store import Network
 from heterformer.network.tokens import PackedTokens
 from heterformer.states import row_file
+from heterformer.training import folding
+from heterformer.training.folding import FoldedIn, fold_in, folded_rows, length_factor
 from heterformer.training.run import Run
+from heterformer.training.unseen import _texts_of
 from heterformer.training.warm_up import text_edges
 from tests.embedding.growing import first_state, warmed_up
 

@@ -14,9 +14,6 @@ from transformers import AutoTokenizer
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.embedding.embed import embed
 from heterformer.embedding.options import EmbedOptions
-from heterformer.embedding.unseen import (
-    for_network,
-)
 from heterformer.errors import InputError
 from heterformer.evaluation.open_run import open_run
 from heterformer.models.known_nodes import KnownNodes
@@ -25,6 +22,9 @@ from heterformer.network.store import Network
 from heterformer.network.tokens import open_tokens
 from heterformer.training.loop import train
 from heterformer.training.run import Run
+from heterformer.training.unseen import (
+    for_network,
+)
 from heterformer.training.warm_up import text_edges
 from tests.embedding.growing import SPEC, State, first_state, warmed_up
 from tests.learning import tiny_options, tiny_reader
