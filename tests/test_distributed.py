@@ -20,7 +20,7 @@ from torch import Tensor
 
 from heterformer.distributed import ProcessGroup
 from heterformer.errors import InputError
-from heterformer.models.registry import ModelName
+from heterformer.models.options import ModelName
 from heterformer.training.options import TrainingOptions, as_flags
 from heterformer.training.run import Run
 from tests.learning import tiny_network, wait_for_lines

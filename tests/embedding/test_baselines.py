@@ -16,7 +16,7 @@ from heterformer.embedding.embed import embed, embed_run
 from heterformer.embedding.options import EmbedOptions
 from heterformer.errors import InputError
 from heterformer.models.inference import evaluating
-from heterformer.models.registry import ModelName
+from heterformer.models.options import ModelName
 from tests.embedding.growing import first_run, first_state, grown_state
 
 NAMES: tuple[ModelName, ...] = ("bert", "mean_sage", "bert_mean_sage", "bert_hgt", "graph_formers_plus")

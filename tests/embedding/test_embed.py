@@ -357,7 +357,7 @@ def test_finished_work_goes_at_once(run: Run, tmp_path: Path, monkeypatch: pytes
         removed.append(Path(folder).name)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(embed_module.shutil, "rmtree", killed)
+    monkeypatch.setattr(embed_module, "remove_path", killed)
     with pytest.raises(KeyboardInterrupt):
         embed_run(run.path, tmp_path / "out.parquet")
     assert not (tmp_path / ".out.parquet.work").exists()

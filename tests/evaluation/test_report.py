@@ -133,8 +133,8 @@ def test_a_mistake_about_the_map_shows_before_the_work(
     run: Path, failed: Failed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(evaluating, "evaluate_run", lambda *_: pytest.fail("tasks were done"))
-    assert "names 'papre'" in failed(main, ["evaluate", str(run), "--map.types", "papre"])
-    assert "names 'nosuch'" in failed(main, ["evaluate", str(run), "--map.classes", "nosuch"])
+    assert "has 'papre'" in failed(main, ["evaluate", str(run), "--map.types", "papre"])
+    assert "has 'nosuch'" in failed(main, ["evaluate", str(run), "--map.classes", "nosuch"])
 
 
 def test_a_map_that_cannot_be_drawn_is_a_note_unless_it_was_asked_for(tmp_path: Path, failed: Failed) -> None:
@@ -143,7 +143,7 @@ def test_a_map_that_cannot_be_drawn_is_a_note_unless_it_was_asked_for(tmp_path: 
     pl.DataFrame({"id": ids, "type": ["venue"] * len(ids), "vector": np.eye(len(ids))}).write_parquet(file)
     command = ["evaluate", str(network.path), "--vectors", str(file), "--map.types", "paper"]
     said = failed(main, [*command, "--tasks", "map"])
-    why = "No map: --map.types names 'paper', but there are vectors of 'venue' only."
+    why = "No map: types has 'paper', but there are vectors of 'venue' only."
     assert said == why
     assert not (tmp_path / "venues.parquet.report" / "report.md").exists()
     main([*command, *QUICK])

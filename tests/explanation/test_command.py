@@ -86,6 +86,7 @@ def test_against_another_run(explained: Explained, run: Path, tmp_path: Path) ->
     assert (values["run"], values["against"]["run"]) == (str(run), str(other))
     assert [token["kind"] for token in values["against"]["virtual_tokens"]] == ["text_rich"]
     check_picture(figure, tallest=1000)
+    figure.unlink()  # an existing file is not overwritten
     shown = "".join(explained(run, "p7", "--against", other, "--figure", figure).split())
     assert shown.index(f"({run})") < shown.index(f"({other})") < shown.index(str(figure))
     usual = explained(run, "p7", "--against", other).splitlines()[-1]  # not the place of the run's own
@@ -121,7 +122,7 @@ def two_types(folder: Path) -> Path:
 
 def test_mistakes_are_one_sentence(explained: Explained, tmp_path: Path) -> None:
     run = two_types(tmp_path)
-    said = "the id 'x' occurs in the node types 'paper', 'author'; say which with --type."
+    said = "the id 'x' exists in the node types 'paper', 'author'; choose one with --type."
     assert explained.failed(run, "x") == said
     assert explained.failed(run, "x", "--type", "author").endswith("run 'heterformer train' again.")
     found = "there is no paper or author with the id or name 'qq'"

@@ -188,14 +188,14 @@ def test_what_authors_lack_of_their_papers_classes_is_told() -> None:
         (
             ["a"] * 12 + ["b"],
             "paper: all 12 nodes that are left have the class 'a' (1 class ('b') and 1 node with no other "
-            "class left out: fewer than 10 nodes; --labels.min-members and --labels.top-classes say which "
-            "classes count), expected at least two classes.",
+            "class left out: fewer than 10 nodes; the options min_members and top_classes of labels say "
+            "which classes count), expected at least two classes.",
         ),
         (
             [str(i) for i in range(5)],
             "paper: no node has a class that counts (5 classes ('0', '1', '2', …) and 5 nodes with no other "
-            "class left out: fewer than 10 nodes; --labels.min-members and --labels.top-classes say which "
-            "classes count), expected at least two classes.",
+            "class left out: fewer than 10 nodes; the options min_members and top_classes of labels say "
+            "which classes count), expected at least two classes.",
         ),
     ],
 )

@@ -155,6 +155,6 @@ def test_tokens_are_not_written_where_a_link_leads(network: Network, tmp_path: P
     elsewhere = tmp_path / "thesis"
     elsewhere.mkdir()
     (network.path / "tokens").symlink_to(elsewhere)
-    with pytest.raises(InputError, match=r"tokens: is a symbolic link to '.*thesis', outside"):
+    with pytest.raises(InputError, match=r"tokens: is a symbolic link to '.*, outside"):
         open_tokens(network, new_tokenizer())
     assert list(elsewhere.iterdir()) == []

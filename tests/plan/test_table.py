@@ -70,7 +70,7 @@ def test_mistakes(failed: Failed, tmp_path: Path) -> None:
 
     assert "--counts has 'poems=3'" in complaint("--backbone", tiny_reader(), "--counts", "poems=3")
     assert "--processes is 0" in complaint("--processes", "0")
-    assert "cannot be loaded" in complaint("--backbone", tmp_path / "none", "--no-measure")
+    assert "no such folder" in complaint("--backbone", tmp_path / "none", "--no-measure")
 
 
 @pytest.mark.parametrize(

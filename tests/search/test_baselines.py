@@ -9,7 +9,7 @@ import pytest
 
 from heterformer.cli.main import main
 from heterformer.embedding.embed import embed
-from heterformer.models.registry import ModelName
+from heterformer.models.options import ModelName
 from heterformer.network.lookup import Node
 from heterformer.search.searcher import Searcher
 from tests.embedding.growing import first_run, grown_state

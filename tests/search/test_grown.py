@@ -114,16 +114,12 @@ def test_later_searches_fold_nothing_in_and_read_no_tables(
     monkeypatch.setattr(folding, "Folding", None)
     monkeypatch.setattr(embed_module, "Embedding", None)
     assert searched(NEW, "--author", "New Author") == before
-    encoder = Searcher(run.path, network=grown.path).encoder
-    sizes = {
-        name: len(v) for name, v in encoder.model.state_dict().items() if name.startswith("textless.tables")
-    }
+    model = Searcher(run.path, network=grown.path).encoder.encoder.model
+    sizes = {name: len(v) for name, v in model.state_dict().items() if name.startswith("textless.tables")}
     assert len(sizes) == 2
     assert set(sizes.values()) == {0}
     whole = run.model().state_dict()
-    assert all(
-        torch.equal(v, whole[name]) for name, v in encoder.model.state_dict().items() if name not in sizes
-    )
+    assert all(torch.equal(v, whole[name]) for name, v in model.state_dict().items() if name not in sizes)
 
 
 def test_vectors_of_each_network_are_kept_apart(searched: Any, run: Run, grown: Network) -> None:
