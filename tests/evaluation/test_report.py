@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -13,6 +14,8 @@ import pytest
 from heterformer.cli.main import main
 from heterformer.embedding.embed import embed_run
 from heterformer.evaluation import report as evaluating
+from heterformer.network.split.draw import make_split
+from heterformer.network.split.options import SplitOptions
 from heterformer.tables import four_digits
 from tests.failing import Failed
 from tests.learning import tiny_network
@@ -122,11 +125,57 @@ def test_vectors_of_any_method_get_the_same_page(run: Path, tmp_path: Path) -> N
     main(["evaluate", str(tiny_network().path), "--vectors", str(file), *QUICK, *MAP])
     page = (tmp_path / "own.parquet.report" / "report.md").read_text()
     assert page.startswith("# own.parquet on synthetic\n")
-    assert "link prediction may flatter them" in page
     assert (tmp_path / "own.parquet.report" / "figures" / "map.html").is_file()
     flags = ["--vectors", str(file), "--out", str(tmp_path / "page"), "--tasks", "clustering", "--json"]
     main(["evaluate", *flags, str(tiny_network().path)])
     assert "## Node clustering" in (tmp_path / "page" / "report.md").read_text()
+
+
+def test_whoever_evaluates_vectors_that_saw_the_pairs_is_told(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    network = tiny_network()
+
+    def told(file: Path) -> tuple[str, str, dict[str, Any]]:
+        capsys.readouterr()
+        words = ["--split", str(run / "split.parquet"), "--tasks", "link_prediction"]
+        main(["evaluate", str(network.path), "--vectors", str(file), *words])
+        folder = tmp_path / f"{file.name}.report"
+        values = json.loads((folder / "report.json").read_text())
+        return capsys.readouterr().out, (folder / "report.md").read_text(), values
+
+    main(["embed", str(run), str(tmp_path / "whole.parquet")])
+    main(["embed", str(run), str(tmp_path / "hiding.parquet"), "--hide-split"])
+    main(["embed", str(run), str(tmp_path / "hiding"), "--hide-split"])
+    shown, page, values = told(tmp_path / "whole.parquet")
+    assert values["seen_by_vectors"] == ["cites", "written_by", "published_in"]
+    assert "The vectors were made with these pairs in sight, which flatters them: cites" in page
+    assert "--hide-split" in page
+    assert "‡cites" in shown
+    assert "--hide-split" in shown
+    flattered = values["link_prediction"]["cites"]["test"]["full"]["mrr"]
+    for name in ("hiding.parquet", "hiding"):
+        shown, page, values = told(tmp_path / name)
+        assert values["seen_by_vectors"] == ["written_by", "published_in"]  # drawn for the evaluation
+        assert "‡cites" not in shown
+        assert "flatters them: written_by, published_in." in page
+        assert values["link_prediction"]["cites"]["test"]["full"]["mrr"] != flattered
+    frame = pl.read_parquet(tmp_path / "hiding.parquet").select("id", "type", "vector")
+    frame.write_parquet(tmp_path / "unknown.parquet")
+    shown, page, values = told(tmp_path / "unknown.parquet")
+    assert values["seen_by_vectors"] is None
+    assert "link prediction may flatter them" in page
+    assert "‡" not in shown
+
+
+def test_vectors_that_hid_the_pairs_of_another_split_saw_those_asked_for(run: Path, tmp_path: Path) -> None:
+    other = make_split(tiny_network(), SplitOptions(seed=5))
+    other.save(tmp_path / "other.parquet", tiny_network())
+    embed_run(run, tmp_path / "v.parquet", hide_split=True)
+    words = ["--vectors", str(tmp_path / "v.parquet"), "--tasks", "link_prediction"]
+    main(["evaluate", str(tiny_network().path), *words, "--split", str(tmp_path / "other.parquet")])
+    values = json.loads((tmp_path / "v.parquet.report" / "report.json").read_text())
+    assert "cites" in values["seen_by_vectors"]
 
 
 def test_a_mistake_about_the_map_shows_before_the_work(

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from heterformer.arrays import ranges
 from heterformer.network.adjacency import Adjacency
 from heterformer.network.schema import NodeType
+from heterformer.network.split.digest import pairs_digest
 from heterformer.network.split.pairs import Pairs
 from heterformer.network.split.split import Split
 from heterformer.network.store import Network
@@ -77,6 +78,11 @@ class VisibleNetwork:
     def whole(cls, network: Network) -> VisibleNetwork:
         """Every edge: for vectors whose use is not to predict these edges."""
         return cls(network, np.empty((0, 2), dtype=np.int64))
+
+    def hidden_pairs(self) -> dict[str, str]:
+        """A digest of the pairs that each relation hides; of the whole network there are none."""
+        schema, hidden = self.network.schema, {n: p for n, p in self._held_out.items() if len(p)}
+        return {n: pairs_digest(self.network, schema.relation(n), pairs) for n, pairs in hidden.items()}
 
     def adjacency(self, center: NodeType, neighbor: NodeType) -> VisibleAdjacency:
         """The visible part of the adjacency of two types."""

@@ -261,6 +261,7 @@ def embed(
     options: Annotated[EmbedOptions, arg(name="")],
     network: Path | None = None,
     since: Path | None = None,
+    hide_split: bool = False,
     device: Literal["auto", "cpu"] = "auto",
 ) -> None:
     """Write a vector for every node, keyed by your own ids. After an interruption the same command goes on.
@@ -275,6 +276,7 @@ def embed(
         options: Which vectors to make.
         network: Another network of the same types, with nodes that training did not see.
         since: An earlier output: only nodes whose text or sampled neighbours changed are computed again.
+        hide_split: Hide the run's held-out pairs from the vectors, so that link prediction with them is fair.
         device: Where to compute: a GPU if there is one, or the CPU.
     """
     _quiet_transformers()
@@ -282,7 +284,16 @@ def embed(
     from heterformer.embedding.embed import embed_run
 
     processes = ProcessGroup.from_environment(device)
-    vectors = embed_run(run, out, options, network=network, since=since, device=device, processes=processes)
+    vectors = embed_run(
+        run,
+        out,
+        options,
+        network=network,
+        since=since,
+        device=device,
+        processes=processes,
+        hide_split=hide_split,
+    )
     destroy_process_group()
     if processes.is_main:
         print_line(f"Wrote vectors of {', '.join(vectors.types)} nodes to {out}.")

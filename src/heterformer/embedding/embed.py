@@ -54,6 +54,7 @@ def embed(
     *,
     out: Path | str,
     tokenizer: Any = None,
+    visible: VisibleNetwork | None = None,
 ) -> Vectors: ...
 
 
@@ -78,7 +79,8 @@ def embed(
         out: Write to this file or folder instead, in bounded memory: a Parquet table if the name ends in
             ``.parquet``, else a folder of NumPy arrays. An interrupted call is resumed by the same call.
         tokenizer: Needed only if the model was not loaded from a folder.
-        visible: A view of the network that hides some of its edges from the model; not with ``out``.
+        visible: A view of the network that hides some of its edges from the model, such as
+            ``VisibleNetwork.for_evaluation(network, run.split(network))``.
 
     Returns:
         Arrays (n, d) by node type, rows in network order, so that row i belongs to
@@ -95,9 +97,7 @@ def embed(
     """
     network = network if isinstance(network, Network) else Network.open(network)
     if out is not None:
-        if visible is not None:
-            raise InputError("visible is for vectors in memory; leave it out, or out.")
-        return embed_to(out, model, network, options, tokenizer=tokenizer)
+        return embed_to(out, model, network, options, tokenizer=tokenizer, visible=visible)
     with tempfile.TemporaryDirectory(prefix="heterformer-") as folder:
         work = Embedding(model, visible or VisibleNetwork.whole(network), options, tokenizer)
         work.compute(Path(folder))
@@ -119,16 +119,19 @@ def embed_to(
     since: Path | None = None,
     tokenizer: Any = None,
     processes: ProcessGroup | None = None,
+    visible: VisibleNetwork | None = None,
 ) -> Vectors:
     """Write vectors of every node: a Parquet table if the name ends so, else a folder of NumPy arrays.
 
     What is computed is kept beside ``out`` until it is whole: after a kill the same call goes on from there.
-    Several processes divide the nodes and write a folder of Parquet tables, one each.
+    Several processes divide the nodes and write a folder of Parquet tables, one each. ``visible`` may hide
+    edges; the output says which.
     """
     out, processes = Path(out), processes or ProcessGroup()
     with processes.main_process_first():
         _check_place(out, processes.world_size)
-        work = Embedding(model, VisibleNetwork.whole(network), options, tokenizer, since, processes)
+        shown = visible or VisibleNetwork.whole(network)
+        work = Embedding(model, shown, options, tokenizer, since, processes)
     folder = out.with_name(f".{out.name}.work")
     with ExitStack() as held:
         with processes.main_process_first():
@@ -198,14 +201,21 @@ def embed_run(
     since: Path | None = None,
     device: Device = "auto",
     processes: ProcessGroup | None = None,
+    hide_split: bool = False,
 ) -> Vectors:
-    """Write vectors of a run's network, or of another one of the same types, under the run's best model."""
+    """Write vectors of a run's network, or of another one of the same types, under the run's best model.
+
+    With ``hide_split`` no neighbourhood shows the run's held-out pairs.
+    """
     processes = processes or ProcessGroup()
     with processes.main_process_first():
         run = Run(path)
         opened = run.network() if network is None else Network.open(network)
         model = run.model().to(processes.device if processes.world_size > 1 else chosen_device(device))
-    return embed_to(out, model, opened, options, since=since, processes=processes)
+        visible = None
+        if hide_split:
+            visible = VisibleNetwork.for_evaluation(opened, run.split(opened))
+    return embed_to(out, model, opened, options, since=since, processes=processes, visible=visible)
 
 
 def _settle(folder: Path, manifest: dict[str, Any]) -> None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heterformer.arrays import Ints
-from heterformer.embedding.vectors import Vectors
+from heterformer.embedding.vectors import Vectors, written_metadata
 from heterformer.errors import InputError
 from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
@@ -62,6 +62,17 @@ def given_vectors(path: Path, network: Network) -> dict[NodeType, NodeVectors]:
     else:
         tables = _read_table(path, network)
     return {t: _checked(path, network, t, *table) for t, table in tables.items()}
+
+
+def hidden_pairs(path: Path) -> dict[str, str] | None:
+    """The digests of the pairs that were hidden when vectors were made, by relation; None if unknown.
+
+    What 'heterformer embed' wrote before it noted this was made of the whole network.
+    """
+    if path.is_dir():
+        return dict(Vectors.open(path).metadata.get("hidden_pairs", {}))
+    metadata = written_metadata(path)
+    return None if metadata is None else dict(metadata.get("hidden_pairs", {}))
 
 
 def _read_table(path: Path, network: Network) -> dict[NodeType, tuple[pl.Series, NDArray[Any]]]:

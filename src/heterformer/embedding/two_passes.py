@@ -115,6 +115,11 @@ class Embedding:
             "seed": self.options.seed,
         }
 
+    @cached_property
+    def _hidden_pairs(self) -> dict[str, str]:
+        """What the vectors have not seen: whoever evaluates them must know."""
+        return self.visible.hidden_pairs()
+
     @property
     def manifest(self) -> dict[str, Any]:
         """Everything that decides the result."""
@@ -123,7 +128,8 @@ class Embedding:
         del options["states"]  # another way to the same
         old = self.since.digest if self.since else None
         work = {"part": row_file.PART, "since": old, "device": self.trained.device.type}
-        return self._settings | {"network": self.network.fingerprint, "options": options} | work
+        about = {"network": self.network.fingerprint, "options": options, "hidden_pairs": self._hidden_pairs}
+        return self._settings | about | work
 
     @property
     def layout(self) -> Layout:
@@ -131,7 +137,7 @@ class Embedding:
         if any(self._with_h0(t) for t in self.types):
             extra["h0"] = int(self.trained.config.textless_dim)
         counts = {t: self.schema.counts[t] for t in self.types}
-        metadata = self._settings | {"name": self.network.name}
+        metadata = self._settings | {"name": self.network.name, "hidden_pairs": self._hidden_pairs}
         return Layout(counts, self.trained.width, np.dtype(self.options.dtype), extra, metadata)
 
     def compute(self, folder: Path) -> None:

@@ -61,10 +61,16 @@ def is_parquet(path: Path) -> bool:
 
 def is_vectors_file(path: Path) -> bool:
     """Whether a file is a table of vectors that was written here."""
+    return written_metadata(path) is not None
+
+
+def written_metadata(path: Path) -> dict[str, Any] | None:
+    """What the writer of a table noted in it, if it was written here."""
     try:
-        return KEY in (pq.read_schema(path).metadata or {})
-    except (OSError, pa.ArrowInvalid):
-        return False
+        found = (pq.read_schema(path).metadata or {}).get(KEY)
+        return None if found is None else dict(json.loads(found))
+    except (OSError, pa.ArrowInvalid, ValueError, TypeError):
+        return None
 
 
 def is_vectors_folder(path: Path) -> bool:

@@ -70,6 +70,8 @@ class Evaluation:
     link_prediction: list[LinkPrediction] = field(default_factory=list)
     seen: tuple[str, ...] = ()
     """Relations whose asked pairs were shown to the model in training: their figures flatter it."""
+    seen_by_vectors: tuple[str, ...] | None = ()
+    """Relations whose asked pairs vectors from a file were made with; None if the file does not say."""
     classification: list[Classified] = field(default_factory=list)
     clustering: list[Clustered] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -124,14 +126,24 @@ def evaluate_run(
     return replace(found, notes=notes.sentences), vectors
 
 
-def evaluate_vectors(network: Network, vectors: Vectorized, options: EvaluateOptions) -> Evaluation:
-    """All tasks but the map, with vectors from elsewhere."""
+def evaluate_vectors(
+    network: Network,
+    vectors: Vectorized,
+    options: EvaluateOptions,
+    hidden_pairs: Mapping[str, str] | None = None,
+) -> Evaluation:
+    """All tasks but the map, with vectors from elsewhere.
+
+    ``hidden_pairs`` are digests of the pairs that the vectors have not seen, by relation, as ``embed`` notes
+    them; None if nothing is known.
+    """
     found, notes = Evaluation(network), Notes()
     split = None if options.split is None else Split.open(options.split, network)
     labels = _labels(network, tuple(vectors), options, notes)
     if options.wants("link_prediction"):
         with notes.trying("No link prediction", "link_prediction"):
-            found = _links_of_vectors(found, vectors, split or make_split(network), options, notes)
+            asked = split or make_split(network)
+            found = _links_of_vectors(found, vectors, asked, options, notes, hidden_pairs)
         notes.insist("link_prediction", options.tasks, found.link_prediction)
     _on_labels(found, labels, vectors, split.hidden if split else {}, options, notes)
     return replace(found, notes=notes.sentences)
@@ -158,7 +170,12 @@ def _links_of_run(
 
 
 def _links_of_vectors(
-    found: Evaluation, vectors: Vectorized, split: Split, options: EvaluateOptions, notes: Notes
+    found: Evaluation,
+    vectors: Vectorized,
+    split: Split,
+    options: EvaluateOptions,
+    notes: Notes,
+    hidden_pairs: Mapping[str, str] | None,
 ) -> Evaluation:
     """A split's pairs among nodes that have vectors; whoever made those may have seen them."""
     network = found.network
@@ -187,7 +204,11 @@ def _links_of_vectors(
     visible = VisibleNetwork.for_evaluation(network, split, drawn)
     ranks = rank_pairs(asked, partial(looked_up, vectors, normalize=scaled), visible, _inner_product, known)
     figures = [r.result(p, network.schema) for p, r in zip(asked, ranks, strict=True)]
-    return replace(found, link_prediction=figures)
+    hiding, names = visible.hidden_pairs(), dict.fromkeys(one.relation.name for one in asked)
+    seen = None
+    if hidden_pairs is not None:
+        seen = tuple(name for name in names if hidden_pairs.get(name) != hiding.get(name))
+    return replace(found, link_prediction=figures, seen_by_vectors=seen)
 
 
 def _inner_product(queries: Tensor, keys: Tensor) -> Tensor:

@@ -79,7 +79,12 @@ class EarlierReport:
             if task == "link_prediction":
                 parts = [one for relation in values[task].values() for one in relation.values()]
                 results = [LinkPrediction.from_json(one) for one in parts]
-                return {task: results, "seen": tuple(values["seen_in_training"])}
+                by_vectors = values["seen_by_vectors"]
+                return {
+                    task: results,
+                    "seen": tuple(values["seen_in_training"]),
+                    "seen_by_vectors": None if by_vectors is None else tuple(by_vectors),
+                }
             if task == "classification":
                 return {task: list(map(_classified, values[task]))}
             if task == "clustering":

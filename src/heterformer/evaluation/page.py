@@ -18,7 +18,13 @@ from heterformer.evaluation.earlier_report import EarlierReport
 from heterformer.evaluation.link_prediction import LinkPrediction
 from heterformer.evaluation.open_run import OpenRun
 from heterformer.evaluation.options import EvaluateOptions, as_flags
-from heterformer.evaluation.tables import classification_table, clustering_table, relations_table
+from heterformer.evaluation.tables import (
+    HIDE_SPLIT,
+    SEEN_BY_VECTORS,
+    classification_table,
+    clustering_table,
+    relations_table,
+)
 from heterformer.files import write_text
 from heterformer.network.store import Network
 from heterformer.tables import Sheet
@@ -33,7 +39,11 @@ def sheets(found: Evaluation) -> list[Sheet]:
     """What the terminal shows."""
     on, tables = f"on {found.network.name}", []
     if found.link_prediction:
-        tables.append(relations_table(found.link_prediction, found.seen, f"link prediction {on}"))
+        tables.append(
+            relations_table(
+                found.link_prediction, found.seen, f"link prediction {on}", found.seen_by_vectors or ()
+            )
+        )
     if found.classification:
         tables.append(classification_table(found.classification, f"node classification {on}"))
     if found.clustering:
@@ -48,6 +58,7 @@ def as_json(found: Evaluation, about: Mapping[str, Any]) -> dict[str, Any]:
         "network": found.network.name,
         "link_prediction": link_prediction_json(found.link_prediction),
         "seen_in_training": list(found.seen),
+        "seen_by_vectors": None if found.seen_by_vectors is None else list(found.seen_by_vectors),
         "classification": [asdict(one) for one in found.classification],
         "clustering": [
             {"node_type": one.node_type, "result": one.result.to_json()} for one in found.clustering
@@ -139,8 +150,7 @@ def as_markdown(found: Evaluation, about: Mapping[str, Any]) -> str:
         )
         parts += [f"{trained}, seed {about['seed']}:", f"```\n{about['command']}\n```"]
     else:
-        warning = "Nobody knows which pairs were seen when they were made: link prediction may flatter them"
-        parts.append(f"Vectors from `{about['vectors']}`. {warning}.")
+        parts.append(f"Vectors from `{about['vectors']}`. {_what_vectors_saw(found)}".rstrip())
     for sheet in sheets(found):
         heading = sheet.title.removesuffix(f" on {found.network.name}").capitalize()
         parts += [f"## {heading}", sheet.markdown() + "."]
@@ -156,6 +166,15 @@ def as_markdown(found: Evaluation, about: Mapping[str, Any]) -> str:
     if found.notes:
         parts += ["## Notes", "\n".join(f"- {note}" for note in found.notes)]
     return "\n\n".join(parts) + "\n"
+
+
+def _what_vectors_saw(found: Evaluation) -> str:
+    """A warning, unless link prediction is fair or not there."""
+    if not found.link_prediction or found.seen_by_vectors == ():
+        return ""
+    if found.seen_by_vectors is None:
+        return "Nobody knows which pairs were seen when they were made: link prediction may flatter them."
+    return f"{SEEN_BY_VECTORS.capitalize()}: {', '.join(found.seen_by_vectors)}. {HIDE_SPLIT}."
 
 
 def _wrapped(flags: str) -> str:

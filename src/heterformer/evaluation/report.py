@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 
 from heterformer.distributed import ProcessGroup
-from heterformer.embedding.node_vectors import Vectorized, given_vectors
+from heterformer.embedding.node_vectors import Vectorized, given_vectors, hidden_pairs
 from heterformer.errors import InputError, OptionError
 from heterformer.evaluation.core import Evaluation, evaluate_run, evaluate_vectors
 from heterformer.evaluation.notes import Notes
@@ -49,7 +49,7 @@ def report_on_vectors(file: Path, folder: Path, out: Path, options: EvaluateOpti
         raise InputError(f"{out}: is a file, expected a folder for the report.")
     _check_map(network, options)
     with _report_lock(out):
-        found = evaluate_vectors(network, vectors, options)
+        found = evaluate_vectors(network, vectors, options, hidden_pairs(file))
         out.mkdir(parents=True, exist_ok=True)
         figures, about = _map(found, vectors, out, options), about_vectors(file, network, vectors)
         of = [str(folder), "--vectors", str(file), "--out", str(out)]

@@ -18,7 +18,9 @@ from heterformer.metrics import (
 from heterformer.tables import Sheet, four_digits, listed
 
 RANKING_HEADINGS = tuple(metric.narrow_heading or metric.heading for metric in RANKING_METRICS)
-SEEN = "†"
+SEEN, IN_SIGHT = "†", "‡"
+SEEN_BY_VECTORS = "the vectors were made with these pairs in sight, which flatters them"
+HIDE_SPLIT = "'heterformer embed RUN OUT --hide-split' hides a run's held-out pairs"
 ALONE, POPULARITY, CHANCE = "alone", "popular", "chance"  # rows below a part's
 ALONE_NOTE = "alone: queries are read without their neighbours, as a search reads a text; keys with theirs"
 SHORT_PARTS = {"validation": "valid."}  # eleven columns must fit into eighty characters
@@ -38,15 +40,20 @@ def link_prediction_table(rows: Mapping[str, Sequence[LinkPrediction]], title: s
     return Sheet(title, ("", "part", *RANKING_HEADINGS), tuple(lines), note, text_columns=2)
 
 
-def relations_table(results: Sequence[LinkPrediction], seen: Collection[str], title: str) -> Sheet:
-    """Of a single model, by relation and part; relations whose pairs training saw are marked.
+def relations_table(
+    results: Sequence[LinkPrediction],
+    seen: Collection[str],
+    title: str,
+    seen_by_vectors: Collection[str] = (),
+) -> Sheet:
+    """Of a single model, by relation and part; relations whose pairs training or the vectors saw are marked.
 
     A row for each reading of the queries, then what popularity and chance give for the relation.
     """
     lines = []
     last = {one.relation: one for one in results}
     for one in results:
-        name = SEEN * (one.relation in seen) + one.relation
+        name = SEEN * (one.relation in seen) + IN_SIGHT * (one.relation in seen_by_vectors) + one.relation
         sizes = (f"{one.pairs:,}", f"{one.candidates:,}")
         for part, cells in _readings(one, SHORT_PARTS.get(one.part, one.part)):
             lines.append((name, part, *sizes, *cells))
@@ -61,6 +68,8 @@ def relations_table(results: Sequence[LinkPrediction], seen: Collection[str], ti
             f". {SEEN}: training saw these pairs, except those of held-out nodes; "
             f"train with --split.also {','.join(seen)} to hide them"
         )
+    if seen_by_vectors:
+        note += f". {IN_SIGHT}: {SEEN_BY_VECTORS}. {HIDE_SPLIT}"
     headings = ("relation", "part", "pairs", "among", *RANKING_HEADINGS)
     return Sheet(title, headings, tuple(lines), note, text_columns=2)
 
