@@ -27,6 +27,8 @@ class SearchOptions:
     """Rank nodes of this type; unless given, what a query may link to or, for --like, nodes with text."""
     top: int = 10
     """Show so many nodes of each type."""
+    where: Annotated[str, arg(metavar="FILTER")] = ""
+    """Rank only nodes that meet this filter over their columns: "year >= 2015 and venue == 'ACL'"."""
     exclude_known: bool = False
     """Leave out nodes that are neighbours of the query or of the --like node already."""
     index: IndexChoice = "auto"

@@ -15,6 +15,8 @@ from heterformer.errors import InputError
 from heterformer.network.lookup import Node, find_node
 from heterformer.network.schema import NodeType, Schema
 from heterformer.network.store import Network
+from heterformer.search.filtered import search_among
+from heterformer.search.filters import check_filter, matching_rows
 from heterformer.search.index import Rows
 from heterformer.search.options import IndexChoice, SearchOptions
 from heterformer.search.query_encoder import QueryEncoder
@@ -74,7 +76,7 @@ class Ranking:
     """The best nodes of one type. Inner products with nodes of different types do not compare."""
 
     node_type: NodeType
-    candidates: int
+    candidates: int  # nodes of the type, or those that meet the filter
     index: str  # exact or approximate
     hits: tuple[Hit, ...]
 
@@ -147,6 +149,7 @@ class Searcher:
         top: int = 10,
         exclude_known: bool = False,
         index: IndexChoice = "auto",
+        where: str = "",
     ) -> Answer:
         """Rank nodes by a query text or by another node.
 
@@ -160,14 +163,17 @@ class Searcher:
             top: How many nodes of each type to return.
             exclude_known: Leave out nodes that are neighbours of the query already.
             index: Exact search, an approximate index, or ("auto") an index for types of a million nodes.
+            where: A filter over the columns of the ranked types: ``"year >= 2015 and venue == 'ACL'"``.
         """
         _check_query(text, neighbors, like, like_type)
+        if where:
+            check_filter(where)
         chosen = tuple(node_type_named(self.schema, t, "--type") for t in types)
         node = self._like(like, like_type) if like else None
         near = tuple(self._neighbor(words) for words in neighbors)
         query = self.text(text, near) if node is None else self.like(node)
         rankings = tuple(
-            self.rank(query, t, top, exclude_known=exclude_known, index=index)
+            self.rank(query, t, top, exclude_known=exclude_known, index=index, where=where)
             for t in dict.fromkeys(chosen or self.default_types(query))
         )
         return Answer(
@@ -189,7 +195,7 @@ class Searcher:
 
     def text(self, text: str, neighbors: Sequence[Node] = ()) -> Query:
         """A text that is no node of the network, alone or with neighbours, as the model sees it."""
-        vector = self.encoder.encode(text, neighbors)
+        vector = self.encode(text, neighbors)
         found = self.store.matrix(self.store.types[0]).shape[1]
         if len(vector) != found:
             at = self.store.vectors.path
@@ -199,6 +205,10 @@ class Searcher:
             said = "was made by another model than the run's; a text's vector does not compare with it"
             raise InputError(f"{self._vectors}: {said}.")
         return Query(vector, neighbors=tuple(neighbors))
+
+    def encode(self, text: str, neighbors: Sequence[Node] = ()) -> NDArray[np.float32]:
+        """(d,): the vector of a query text."""
+        return self.encoder.encode(text, neighbors)
 
     def like(self, node: Node) -> Query:
         """A node of the network: its own vector."""
@@ -212,23 +222,29 @@ class Searcher:
         *,
         exclude_known: bool = False,
         index: IndexChoice = "auto",
+        where: str = "",
         considered: int = CONSIDERED,
     ) -> Ranking:
         """The best nodes of one type, the query's own node left out.
 
         ``considered`` is how many neighbours of each type may support a result.
         """
+        rows = matching_rows(self.network, node_type, where) if where else None
         searched, known = self.store.index(node_type, index), self.known(query, node_type)
         own = [query.node.row] if query.node is not None and query.node.node_type == node_type else []
         without = np.union1d(np.array(own, dtype=np.int64), known if exclude_known else known[:0])
-        (found,) = searched.search(query.vector[None], top, without)
+        if rows is None:
+            (found,) = searched.search(query.vector[None], top, without)
+        else:
+            found = search_among(searched, self.store.matrix(node_type), query.vector, top, rows, without)
         ids, names = self.network.ids(node_type, found.rows), self.network.names(node_type, found.rows)
         supporting = _SupportingNeighbors(self.store, self.network, query, considered)
         hits = [
             Hit(i, name, float(score), bool(np.isin(row, known)), supporting.of(Node(node_type, int(row))))
             for i, name, score, row in zip(ids, names, found.scores, found.rows, strict=True)
         ]
-        return Ranking(node_type, self.schema.counts[node_type], searched.name, tuple(hits))
+        candidates = self.schema.counts[node_type] if rows is None else len(rows)
+        return Ranking(node_type, candidates, searched.name, tuple(hits))
 
     def known(self, query: Query, node_type: NodeType) -> Rows:
         """The rows of a type's nodes that are neighbours of the query."""
@@ -316,6 +332,7 @@ def search_run(path: Path | str, text: str, options: SearchOptions) -> Answer:
         top=options.top,
         exclude_known=options.exclude_known,
         index=options.index,
+        where=options.where,
     )
 
 
