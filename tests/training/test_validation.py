@@ -1,8 +1,11 @@
-"""Validation in the run's precision."""
+"""Validation: in the run's precision, in the network's batches, without hidden nodes."""
 
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
+from copy import copy
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,11 +14,17 @@ import torch
 from torch import Tensor
 
 from heterformer.batches.batcher import Batcher
+from heterformer.batches.pairs import evaluation_sampler
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.models import Heterformer
+from heterformer.models.baselines.mean_sage import MeanSage
+from heterformer.models.inference import center_vectors
 from heterformer.network.split.draw import make_split
+from heterformer.network.split.options import SplitOptions
+from heterformer.training.loop import Trainer
+from heterformer.training.run import Run
 from heterformer.training.validation import in_batch_metrics
-from tests.learning import tiny_model, tiny_network, tiny_tokens
+from tests.learning import tiny_model, tiny_network, tiny_options, tiny_reader, tiny_tokens
 
 
 def test_vectors_are_computed_in_the_precision_and_scores_in_single(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,3 +56,53 @@ def test_vectors_are_computed_in_the_precision_and_scores_in_single(monkeypatch:
     assert set(seen["vectors"]) == {True}
     assert set(seen["scores"]) == {(False, torch.float32)}
     assert np.isclose(single["mrr"], half["mrr"], atol=0.1)
+
+
+def new_trainer(folder: Path, size: int = 100, **options: Any) -> Trainer:
+    network, run = copy(tiny_network()), Run(folder)
+    network.schema = replace(network.schema, test_batch_size=size)
+    chosen = tiny_options(tiny_reader(), **options).resolved()
+    run.start(network, chosen)
+    return Trainer(network, run, chosen)
+
+
+def test_training_validates_in_batches_of_the_networks_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trainer = new_trainer(tmp_path, 5)
+    metrics = trainer._evaluate()
+    pairs, vectors = trainer.split.validation, {}
+    for side in (0, 1):
+        chosen = (trainer.model, trainer.validation, "paper", pairs[:, side], evaluation_sampler(0))
+        vectors[side] = center_vectors(*chosen)
+    firsts = 0
+    for start in range(0, len(pairs), 5):
+        keys = pairs[start : start + 5, 1].tolist()
+        scores = trainer.model.scores(vectors[0][start : start + 5], vectors[1][start : start + 5])
+        for row, own in zip(scores.tolist(), keys, strict=True):
+            best = dict(zip(keys, row, strict=True))
+            firsts += all(best[own] > score for key, score in best.items() if key != own)
+    assert metrics["prec"] == pytest.approx(firsts / len(pairs))
+
+
+def test_hidden_nodes_do_not_decide_when_to_stop(tmp_path: Path) -> None:
+    trainer = new_trainer(tmp_path, split=SplitOptions(hold_out=0.25))
+    hidden = trainer.split.hidden["paper"]
+    assert np.isin(trainer.split.validation, hidden).any()
+    assert not np.isin(trainer.validation_pairs, hidden).any()
+    kept = ~np.isin(trainer.split.validation, hidden).any(1)
+    assert np.array_equal(trainer.validation_pairs, trainer.split.validation[kept])
+    everybody = np.setdiff1d(np.arange(200), hidden)
+    shown = trainer.validation.sample("paper", everybody, evaluation_sampler(0))
+    (papers,) = [edges for edges in shown.edges if edges.neighbor_type == "paper"]
+    assert not np.isin(papers.neighbor, hidden).any()
+    assert len(papers.neighbor)
+
+
+def test_texts_of_hidden_nodes_are_not_prepared_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+    monkeypatch.setattr(MeanSage, "prepare", lambda self, tokens, special, hidden: seen.append(hidden))
+    trainer = new_trainer(tmp_path, model="mean_sage", split=SplitOptions(hold_out=0.25))
+    trainer._restore_or_warm_up()
+    hidden = trainer.split.hidden["paper"] + trainer.tokens.text_offset["paper"]
+    assert np.array_equal(np.sort(seen[0]), np.sort(hidden))

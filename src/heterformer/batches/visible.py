@@ -16,6 +16,7 @@ from heterformer.network.split.digest import pairs_digest
 from heterformer.network.split.pairs import Pairs
 from heterformer.network.split.split import Split
 from heterformer.network.store import Network
+from heterformer.network.tokens import PackedTokens
 
 Rows = NDArray[np.int64]
 
@@ -78,6 +79,11 @@ class VisibleNetwork:
     def whole(cls, network: Network) -> VisibleNetwork:
         """Every edge: for vectors whose use is not to predict these edges."""
         return cls(network, np.empty((0, 2), dtype=np.int64))
+
+    def hidden_texts(self, tokens: PackedTokens) -> Rows:
+        """The text rows of the hidden nodes."""
+        rows = [tokens.text_offset[t] + r for t, r in self.hidden.items() if t in tokens.text_offset]
+        return np.concatenate([*rows, np.empty(0, dtype=np.int64)])
 
     def hidden_pairs(self) -> dict[str, str]:
         """A digest of the pairs that each relation hides; of the whole network there are none."""

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
+from heterformer.arrays import Ints
 from heterformer.batches.batch import Batch, Texts
 from heterformer.errors import InputError
 from heterformer.models.aggregation import Aggregation, EdgeProjection
@@ -84,8 +85,10 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
         """Take over the weights of a PLM."""
         self.backbone.load_state_dict(plm.state_dict())
 
-    def prepare(self, tokens: PackedTokens, special_tokens: Collection[int]) -> None:
-        """Look once, before training, at all texts of the network; most models need not."""
+    def prepare(
+        self, tokens: PackedTokens, special_tokens: Collection[int], hidden_texts: Ints | None = None
+    ) -> None:
+        """Look once, before training, at all texts of the network but the hidden ones; most need not."""
 
     @cached_property
     def schema(self) -> Schema:

@@ -12,6 +12,7 @@ from heterformer.batches.batcher import Batcher
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.device import chosen_device, chosen_precision, say_if_slow
 from heterformer.distributed import ProcessGroup
+from heterformer.errors import InputError
 from heterformer.files import file_lock, filled, remove_file
 from heterformer.models.known_nodes import KnownNodes
 from heterformer.network.store import Network
@@ -126,7 +127,14 @@ class Trainer(Learner):
         self.tensorboard = None
         if options.tensorboard and self.processes.is_main:
             self.tensorboard = TensorBoard(run.path / "tensorboard")
-        self.validation = Batcher(VisibleNetwork.for_evaluation(network, self.split), self.tokens)
+        # Hidden nodes are for the test alone: no validation pair has one at its ends or as a neighbour.
+        self.validation = Batcher(VisibleNetwork.for_training(network, self.split), self.tokens)
+        self.validation_pairs = self.split.without_hidden(self.split.validation, network.schema.predicted)
+        if not len(self.validation_pairs):
+            found = "every validation pair has a hidden node at one end"
+            raise InputError(
+                f"{network.path}: {found}; hold out fewer nodes or take a larger validation part."
+            )
 
     def train(self) -> None:
         self._restore_or_warm_up()
@@ -169,7 +177,8 @@ class Trainer(Learner):
             if self.processes.is_main:
                 take_over(self.model, Path(self.options.init), visible, tokens, self.run.path)
         else:
-            self.model.prepare(tokens, self.tokenizer.all_special_ids)
+            hidden = visible.hidden_texts(tokens)
+            self.model.prepare(tokens, self.tokenizer.all_special_ids, hidden)
         if self.options.warm_up.warm_up and self.model.warms_up and self.options.init is None:
             asked, seed = self.options.warm_up, self.options.seed
             for result in warm_up(self.model, visible, tokens, asked, seed, self.processes):
@@ -272,7 +281,7 @@ class Trainer(Learner):
         return bool(self.processes.broadcast(any("validation" in line for line in last)))
 
     def _evaluate(self, counts: bool = True) -> dict[str, float]:
-        pairs = self.split.validation[: self.options.validation_pairs]
+        pairs = self.validation_pairs[: self.options.validation_pairs]
         size = self.network.schema.test_batch_size
         metrics = in_batch_metrics(
             self.model,

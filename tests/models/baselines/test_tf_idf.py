@@ -52,6 +52,16 @@ def by_scikit_learn(module: TfIdf, documents: list[list[int]], vocabulary: int) 
     return bags @ module.embeddings.weight.double()[rows]
 
 
+def test_hidden_texts_are_not_counted() -> None:
+    found, expected = fitted(8), fitted(8)
+    found.fit(packed(DOCUMENTS), SPECIAL, np.array([0, 5]))  # the only ones with tokens 9 and 10
+    expected.fit(packed(DOCUMENTS[1:5]), SPECIAL)
+    assert torch.equal(found.row, expected.row)
+    assert torch.equal(found.idf, expected.idf)
+    assert found.row[[9, 10]].tolist() == [-1, -1]
+    assert (fitted(8).row[[9, 10]] >= 0).all()
+
+
 @pytest.mark.parametrize("vocabulary", [3, 8, 40])
 def test_equals_scikit_learn(vocabulary: int) -> None:
     module = fitted(vocabulary).double()

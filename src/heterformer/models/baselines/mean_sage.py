@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel
 from transformers import initialization as init
 
+from heterformer.arrays import Ints
 from heterformer.batches.batch import Texts
 from heterformer.models.baselines.bert_mean_sage import BertMeanSage
 from heterformer.models.baselines.tf_idf import TfIdf
@@ -49,8 +50,10 @@ class MeanSage(BertMeanSage):
     def start_from(self, plm: Any) -> None:
         """Nothing to take over."""
 
-    def prepare(self, tokens: PackedTokens, special_tokens: Collection[int]) -> None:
-        self.words.fit(tokens, special_tokens)
+    def prepare(
+        self, tokens: PackedTokens, special_tokens: Collection[int], hidden_texts: Ints | None = None
+    ) -> None:
+        self.words.fit(tokens, special_tokens, hidden_texts)
 
     def read(self, texts: Texts, index: Tensor | None = None) -> Tensor:
         vectors: Tensor = self.words(texts if index is None else texts.select(index))  # (U, d)

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from heterformer.arrays import Ints
 from heterformer.batches.batch import Texts
 from heterformer.network.tokens import PackedTokens
 
@@ -30,15 +31,23 @@ class TfIdf(nn.Module):
         self.row: Tensor
         self.idf: Tensor
 
-    def fit(self, tokens: PackedTokens, special_tokens: Collection[int]) -> None:
-        """Choose the most frequent tokens as vocabulary and weigh them by scikit-learn's IDF."""
-        counts = np.bincount(tokens.tokens, minlength=len(self.row))
+    def fit(
+        self, tokens: PackedTokens, special_tokens: Collection[int], hidden_texts: Ints | None = None
+    ) -> None:
+        """Choose the most frequent tokens as vocabulary and weigh them by scikit-learn's IDF.
+
+        Nothing is counted of the texts in the rows ``hidden_texts``, which training must not see.
+        """
+        words, offsets = tokens.tokens, tokens.offsets
+        if hidden_texts is not None and len(hidden_texts):
+            words, offsets = tokens.gather(np.setdiff1d(np.arange(len(offsets) - 1), hidden_texts))
+        counts = np.bincount(words, minlength=len(self.row))
         counts[list(special_tokens)] = 0
         chosen = np.argsort(-counts, kind="stable")[: len(self.idf)]
         chosen = chosen[counts[chosen] > 0]
         row = np.full(len(self.row), -1, dtype=np.int32)
         row[chosen] = np.arange(len(chosen))
-        idf = _inverse_document_frequencies(row[tokens.tokens], tokens.offsets, len(chosen))
+        idf = _inverse_document_frequencies(row[words], offsets, len(chosen))
         self.row.copy_(torch.from_numpy(row))
         self.idf.zero_()[: len(chosen)] = torch.from_numpy(idf).to(self.idf)
 
