@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any
 
 import numpy as np
 import torch
@@ -38,7 +39,8 @@ class TfIdf(nn.Module):
 
         Nothing is counted of the texts in the rows ``hidden_texts``, which training must not see.
         """
-        words, offsets = tokens.tokens, tokens.offsets
+        words: NDArray[np.signedinteger[Any]] = tokens.tokens
+        offsets = tokens.offsets
         if hidden_texts is not None and len(hidden_texts):
             words, offsets = tokens.gather(np.setdiff1d(np.arange(len(offsets) - 1), hidden_texts))
         counts = np.bincount(words, minlength=len(self.row))
