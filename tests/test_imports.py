@@ -15,6 +15,7 @@ ROOT = Path(heterformer.__file__).parent
 # From the bottom to the top. A room may import itself and what stands before it.
 ROOMS = (
     "errors",
+    "escapes",
     "untrusted",
     "temporary",
     "options",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import (
     BarColumn,
     Progress,
@@ -17,12 +17,26 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.segment import Segment
 from rich.text import Text
 
+from heterformer.escapes import terminal_text
+
 SPEED_PERIOD = 3600.0  # seconds over which a speed is averaged; rich averages at most 1,000 updates
-console = Console()
-messages = Console(stderr=True)
 _silent = False
+
+
+class DataConsole(Console):
+    """A console on which names from data cannot act: control and escape characters are written out."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Every segment of text passes here, the cells of tables included."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=terminal_text(segment.text))
+
+
+console = DataConsole()
+messages = DataConsole(stderr=True)
 
 
 def silence() -> None:

@@ -10,6 +10,8 @@ from rich.console import JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
+from heterformer.escapes import markdown_text
+
 
 @dataclass(frozen=True)
 class Sheet:
@@ -43,7 +45,7 @@ class Sheet:
     def markdown(self) -> str:
         """For a page, which has the title as a heading of its own."""
         rules = ["---" if number < self.text_columns else "---:" for number in range(len(self.headings))]
-        lines = [_line(self.headings), _line(rules), *map(_line, self.rows)]
+        lines = [_line(self.headings), f"| {' | '.join(rules)} |", *map(_line, self.rows)]
         return "\n".join([*lines, "", self.note])
 
 
@@ -54,7 +56,7 @@ def four_digits(number: float) -> str:
 
 
 def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+    return f"| {' | '.join(map(markdown_text, cells))} |"
 
 
 def listed(names: Sequence[str]) -> str:

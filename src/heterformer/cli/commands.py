@@ -72,7 +72,7 @@ def describe(network: NetworkFolder) -> None:
     console.print(description(describe_network(Network.open(network))))
 
 
-def export(network: NetworkFolder, out: OutFolder, to: Format) -> None:
+def export(network: NetworkFolder, out: OutFolder, to: Format, safe: bool = False) -> None:
     """Write a network for other tools.
 
     csv: a folder of tables and the network.yaml from which 'heterformer build' makes the same contents again.
@@ -88,11 +88,12 @@ def export(network: NetworkFolder, out: OutFolder, to: Format) -> None:
         network: A folder that 'heterformer build' wrote.
         out: The file or folder to write; it must not exist.
         to: The format.
+        safe: Put an apostrophe before values of CSV tables that a spreadsheet would take for formulas.
     """
     from heterformer.network.interchange.export import export_network
     from heterformer.network.store import Network
 
-    export_network(Network.open(network), out, to)
+    export_network(Network.open(network), out, to, safe)
     print_line(f"Wrote {out}.")
 
 

@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from heterformer.comparison.results import OWN_GROUPS, Comparison, Lead, Row
+from heterformer.escapes import markdown_text
 from heterformer.evaluation.tables import ranking_note
 from heterformer.files import write_text
 from heterformer.metrics import QUERY_ALONE_METRICS, RANKING_METRICS
@@ -131,9 +132,9 @@ def _short(figure: float) -> str:
 
 def as_markdown(comparison: Comparison) -> str:
     """The tables with all metrics, the sentences beneath them and the command that makes them again."""
-    parts = [f"# Comparison on {comparison.network}"]
+    parts = [f"# Comparison on {markdown_text(comparison.network)}"]
     for table in result_tables(comparison):
-        parts.append(f"## {table.title}")
+        parts.append(f"## {markdown_text(table.title)}")
         names = [row.variant.name for row in table.rows]
         leads = [lead for lead in comparison.leads if lead.rival.name in names]
         parts.append(_markdown_results(table, leads))
@@ -147,7 +148,7 @@ def as_markdown(comparison: Comparison) -> str:
         parts.append("## Failed")
         parts.append(
             "\n".join(
-                f"- {row.variant.display_name}, seed {seed.seed}: {seed.reason}"
+                f"- {row.variant.display_name}, seed {seed.seed}: {markdown_text(seed.reason)}"
                 for row, seed in comparison.failed
             )
         )

@@ -44,6 +44,7 @@ from heterformer.datasets.debian_packages import (
 )
 from heterformer.errors import OptionError
 from heterformer.files import check_new
+from heterformer.network.build.frames import build_from_frames
 from heterformer.network.store import Network
 from heterformer.progress import say, waiting
 
@@ -253,7 +254,7 @@ def _built(
         name: pl.DataFrame(pairs, schema={"source": pl.String, "target": pl.String}, orient="row")
         for name, (_, _, pairs) in relations.items()
     }
-    return Network.from_frames(spec, tables, frames, out)
+    return build_from_frames({"missing": [], **spec}, tables, frames, out)
 
 
 def _merged(kept: Kept, key: Callable[[Package], tuple[str, ...]]) -> Kept:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from heterformer.embedding.node_vectors import Vectorized
+from heterformer.escapes import markdown_text
 from heterformer.evaluation.core import Evaluation
 from heterformer.evaluation.earlier_report import EarlierReport
 from heterformer.evaluation.link_prediction import LinkPrediction
@@ -143,7 +144,10 @@ def as_markdown(found: Evaluation, about: Mapping[str, Any]) -> str:
         f"{schema.counts[t]:,} {t} nodes{' with text' if t in schema.text_rich else ''}"
         for t in schema.node_types
     )
-    parts = [f"# {about['title']}", f"The network: {counts}; predicted relation: {schema.predict}."]
+    parts = [
+        f"# {markdown_text(about['title'])}",
+        f"The network: {counts}; predicted relation: {schema.predict}.",
+    ]
     if "command" in about:
         trained = (
             f"Backbone {about['backbone']}, {about['steps']:,} steps, the best after {about['best_step']:,}"
@@ -164,7 +168,7 @@ def as_markdown(found: Evaluation, about: Mapping[str, Any]) -> str:
     parts += ["## How it was evaluated", f"```\n{how['command']}\n```"]
     parts.append(f"With every option, seeds included:\n\n```\n{_wrapped(how['all_flags'])}\n```")
     if found.notes:
-        parts += ["## Notes", "\n".join(f"- {note}" for note in found.notes)]
+        parts += ["## Notes", "\n".join(f"- {markdown_text(note)}" for note in found.notes)]
     return "\n\n".join(parts) + "\n"
 
 

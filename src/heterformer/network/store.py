@@ -97,7 +97,7 @@ class Network:
 
     @classmethod
     def build(cls, spec: Path | str, out: Path | str, data: Path | str | None = None) -> Network:
-        """Build a network from the tables that a YAML specification names.
+        """Build a network from the tables that a YAML specification names; what was dropped is printed.
 
         Args:
             spec: The YAML file (docs/specification.md).
@@ -111,7 +111,9 @@ class Network:
         from heterformer.network.build import build_network
 
         spec = Path(spec)
-        return build_network(NetworkSpec.load(spec), out, data=spec.parent if data is None else data)
+        return _reported(
+            build_network(NetworkSpec.load(spec), out, data=spec.parent if data is None else data)
+        )
 
     @classmethod
     def from_frames(
@@ -123,6 +125,8 @@ class Network:
     ) -> Network:
         """Build a network from polars or pandas frames, Arrow tables or dicts of columns.
 
+        What was dropped and why is printed on standard error, and is in ``network.report``.
+
         Args:
             spec: The specification as a dict, without ``file`` for tables that are frames.
             nodes: Frames by node type.
@@ -133,10 +137,11 @@ class Network:
             >>> cites = {"from": "paper", "to": "paper", "columns": ["source", "target"]}
             >>> spec = {"nodes": {"paper": {"text": "title"}}, "relations": {"cites": cites}}
             >>> network = Network.from_frames(spec, {"paper": papers}, {"cites": citations})
+            >>> network.report.relations["cites"].dropped  # reason -> count and examples
         """
         from heterformer.network.build.frames import build_from_frames
 
-        return build_from_frames(spec, nodes, relations or {}, out)
+        return _reported(build_from_frames(spec, nodes, relations or {}, out))
 
     @classmethod
     def from_hetero_data(
@@ -150,7 +155,7 @@ class Network:
         out: Path | str | None = None,
         **spec: Any,
     ) -> Network:
-        """Build a network from a PyTorch Geometric ``HeteroData``.
+        """Build a network from a PyTorch Geometric ``HeteroData``; what was dropped is printed.
 
         Args:
             data: Its node counts and ``edge_index`` are used. Reverse relations are left out.
@@ -166,7 +171,9 @@ class Network:
         """
         from heterformer.network.interchange.hetero_data import from_hetero_data
 
-        return from_hetero_data(data, texts, ids=ids, labels=labels, columns=columns, out=out, **spec)
+        return _reported(
+            from_hetero_data(data, texts, ids=ids, labels=labels, columns=columns, out=out, **spec)
+        )
 
     def to_hetero_data(self) -> Any:
         """This network as a PyTorch Geometric ``HeteroData``, rows in network order.
@@ -306,3 +313,11 @@ class Network:
             raise InputError(f"{self.path}: node type {node_type!r} has no {column!r}.")
         values = self._table(node_type).column(column)
         return values.to_pylist() if rows is None else [values[int(r)].as_py() for r in rows]
+
+
+def _reported(network: Network) -> Network:
+    """A new network, after its build report: nothing is dropped in silence."""
+    from heterformer.network.build.report_table import say_findings
+
+    say_findings(network.report)
+    return network

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from heterformer.escapes import markdown_text
 from heterformer.files import write_text
 from heterformer.models.contract import NodeEncoder
 from heterformer.network.store import Network
@@ -24,13 +25,13 @@ def _card(run: Run, network: Network, model: NodeEncoder, early: EarlyStopping, 
         for t in schema.node_types
     )
     values = options.to_dict()["model"].items()
-    chosen = "\n".join(f"| {name} | {value} |" for name, value in values)
+    chosen = "\n".join(f"| {name} | {markdown_text(str(value))} |" for name, value in values)
     predicted, pairs = schema.predicted, run.progress()[0].pairs_per_step  # of all processes
     return f"""---
 library_name: heterformer
 tags: [graph, text-rich network, node representation]
 ---
-# {options.model.display_name} for the network "{network.name}"
+# {options.model.display_name} for the network "{markdown_text(network.name)}"
 
 Vectors of {model.width} dimensions for the nodes of a heterogeneous
 text-rich network, trained to predict the relation `{predicted.name}` ({predicted.source} to

@@ -73,3 +73,20 @@ def test_a_frame_that_the_specification_does_not_ask_for(frames: Any, what: str)
     with pytest.raises(InputError) as caught:
         Network.from_frames(SPEC, *frames)
     assert str(caught.value).startswith(f"found a frame for the unknown {what}, the specification has '")
+
+
+def test_nothing_is_dropped_in_silence(capsys: pytest.CaptureFixture[str]) -> None:
+    cites = {"a": ["1", "2", "1", "1"], "b": ["2", "9", "1", "nan"]}
+    network = Network.from_frames(SPEC, {"paper": PAPERS}, {"cites": cites})
+    assert capsys.readouterr().err.splitlines() == [
+        "node paper: 3 rows read, 3 kept: kept 1: empty text (3); kept 1: no label (3)",
+        "relation cites: 4 rows read, 1 kept: dropped 1: missing id written 'nan' (1 -> nan); "
+        "dropped 1: unknown paper (2 -> 9); dropped 1: self-loop (1 -> 1)",
+    ]
+    assert network.report.relations["cites"].dropped["self-loop"].count == 1
+
+
+def test_a_sound_network_is_built_without_a_word(capsys: pytest.CaptureFixture[str]) -> None:
+    papers = {**PAPERS, "title": ["A", "B", "C"], "topics": [["x"]] * 3}
+    Network.from_frames(SPEC, {"paper": papers}, {"cites": CITES})
+    assert capsys.readouterr() == ("", "")

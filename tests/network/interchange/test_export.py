@@ -180,3 +180,24 @@ def test_the_command_says_what_it_wrote(
     main(["export", str(network.path), str(tmp_path / "out"), "--to", "csv"])
     assert capsys.readouterr().out == f"Wrote {tmp_path / 'out'}.\n"
     assert contents(rebuilt(tmp_path / "out")) == contents(network)
+
+
+def test_safe_tables_hold_no_formulas(tmp_path: Path) -> None:
+    papers = {"id": ["=1", "-2", "p3"], "title": ["=cmd|x", "@SUM(A1)", "+fine"], "year": [-1.0, 2.0, 3.0]}
+    spec = {
+        "nodes": {"paper": {"text": "title", "time": "year"}},
+        "relations": {"cites": {"from": "paper", "to": "paper", "columns": ["a", "b"]}},
+    }
+    network = Network.from_frames(spec, {"paper": papers}, {"cites": {"a": ["=1", "p3"], "b": ["-2", "=1"]}})
+    export_network(network, tmp_path / "safe", "csv", safe=True)
+    lines = (tmp_path / "safe" / "nodes" / "paper.csv").read_text(encoding="utf-8").splitlines()
+    assert lines == ["id,text,time", "'=1,'=cmd|x,-1.0", "'-2,'@SUM(A1),2.0", "p3,'+fine,3.0"]
+    assert edges_of(rebuilt(tmp_path / "safe"), "cites") == [("'=1", "'-2"), ("p3", "'=1")]
+    export_network(network, tmp_path / "plain", "csv")
+    assert edges_of(rebuilt(tmp_path / "plain"), "cites") == edges_of(network, "cites")
+
+
+def test_safe_is_for_csv(network: Network, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["export", str(network.path), str(tmp_path / "x"), "--to", "graphml", "--safe"])
+    assert "--safe applies to --to csv only, but --to is graphml." in capsys.readouterr().err

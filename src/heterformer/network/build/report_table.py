@@ -9,12 +9,17 @@ from rich.table import Table
 from rich.text import Text
 
 from heterformer.network.build.report import BuildReport, Tally
+from heterformer.progress import say
 
 
 def build_report(report: BuildReport) -> RenderableType:
     """Rows read, kept and dropped, with reasons and examples."""
-    tallies = {f"node {name}": tally for name, tally in report.nodes.items()}
-    return tally_table("Build report", tallies | {f"relation {n}": t for n, t in report.relations.items()})
+    return tally_table("Build report", _tallies(report))
+
+
+def _tallies(report: BuildReport) -> dict[str, Tally]:
+    nodes = {f"node {name}": tally for name, tally in report.nodes.items()}
+    return nodes | {f"relation {name}": tally for name, tally in report.relations.items()}
 
 
 def tally_table(title: str, tallies: Mapping[str, Tally]) -> Table:
@@ -27,6 +32,13 @@ def tally_table(title: str, tallies: Mapping[str, Tally]) -> Table:
         findings = Text("\n".join(_findings(tally)))
         table.add_row(Text(name), f"{tally.read:,}", f"{tally.kept:,}", findings)
     return table
+
+
+def say_findings(report: BuildReport) -> None:
+    """Tell on standard error what was dropped or noted, a line for each table that has any."""
+    for name, tally in _tallies(report).items():
+        if findings := "; ".join(_findings(tally)):
+            say(f"{name}: {tally.read:,} rows read, {tally.kept:,} kept: {findings}")
 
 
 def _findings(tally: Tally) -> Iterator[str]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from heterformer.errors import InputError
+from heterformer.escapes import spreadsheet_text
 from heterformer.network.columns import NODE_COLUMNS, node_column, own_name
 from heterformer.network.interchange.rows import edge_ids, node_rows, unused_name
 from heterformer.network.schema import NodeType
@@ -20,10 +20,11 @@ NEEDS_QUOTES = re.compile('[",\r\n]')
 SEPARATORS = (";", "|", " / ", "\x1f")  # between the labels of a field: the first that occurs in no label
 
 
-def write_tables(network: Network, folder: Path) -> None:
+def write_tables(network: Network, folder: Path, safe: bool = False) -> None:
     """``network.yaml``, ``nodes/TYPE.csv`` with every stored column and ``relations/NAME.csv``.
 
-    Each type gets a table, even if it was built without one, so that rows keep their order.
+    Each type gets a table, even if it was built without one, so that rows keep their order. With ``safe`` a
+    spreadsheet takes no cell for a formula.
     """
     schema = network.schema
     for part in ("nodes", "relations"):
@@ -32,11 +33,11 @@ def write_tables(network: Network, folder: Path) -> None:
     for node_type in schema.node_types:
         file = f"nodes/{node_type}.csv"
         table = _NodeTable(network, node_type)
-        _write(folder / file, table.columns.values(), table.rows())
+        _write(folder / file, table.columns.values(), table.rows(), safe)
         nodes[node_type] = {"file": file, **table.spec()}
     for relation in schema.relations:
         file = f"relations/{relation.name}.csv"
-        _write(folder / file, ("source", "target"), edge_ids(network, relation))
+        _write(folder / file, ("source", "target"), edge_ids(network, relation), safe)
         ends = {"from": relation.source, "to": relation.target}
         relations[relation.name] = {**ends, "file": file, "columns": ["source", "target"]}
     spec = {
@@ -91,13 +92,19 @@ class _NodeTable:
         return possible[0]
 
 
-def _write(path: Path, heading: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
+def _write(path: Path, heading: Iterable[str], rows: Iterable[Iterable[Any]], safe: bool) -> None:
+    field = _safe_field if safe else _field
     with path.open("w", encoding="utf-8", newline="") as file:
-        for row in chain([heading], rows):
-            file.write(",".join(map(_field, row)) + "\n")
+        file.write(",".join(map(_field, heading)) + "\n")
+        for row in rows:
+            file.write(",".join(map(field, row)) + "\n")
 
 
 def _field(value: Any) -> str:
     """A value as CSV writes it. Python's own writer leaves a lone carriage return unquoted."""
     text = "" if value is None else str(value)
     return '"' + text.replace('"', '""') + '"' if NEEDS_QUOTES.search(text) else text
+
+
+def _safe_field(value: Any) -> str:
+    return _field(spreadsheet_text(value) if isinstance(value, str) else value)
