@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -28,12 +28,14 @@ from heterformer.models.registry import MODELS, load_model
 from heterformer.network.build import build_network
 from heterformer.network.spec import NetworkSpec
 from heterformer.network.store import Network
-from heterformer.training.loop import train
+from heterformer.training.loop import Trainer, train
 from heterformer.training.options import TrainingOptions, WarmUpOptions
 from heterformer.training.run import Run
 from heterformer.training.validation import in_batch_metrics
 from tests.learning import sharp_reader, synthetic_network, tiny_network, tiny_options, tiny_reader
 from tests.training.test_learning import shuffled_network, with_neighbors_of
+
+HETEROGENEOUS = {"heterformer", "bert_rgcn", "bert_han", "bert_hgt", "bert_shgn", "graph_formers_plus"}
 
 # --- The loop --------------------------------------------------------------------------------------------
 
@@ -61,22 +63,51 @@ def test_trains_resumes_and_opens(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_only_heterformer_warms_up(name: str, tmp_path: Path) -> None:
+def test_models_that_look_at_textless_nodes_warm_up(name: str, tmp_path: Path) -> None:
     run = trained(tmp_path / "run", name, max_steps=1)
-    assert any("warm_up" in line for line in run.metrics()) is (name == "heterformer")
+    warmed = {line["warm_up"]["node_type"] for line in run.metrics() if "warm_up" in line}
+    assert warmed == ({"author", "venue"} if name in HETEROGENEOUS else set())
+
+
+def test_a_warm_up_can_be_left_out(tmp_path: Path) -> None:
+    run = trained(tmp_path / "run", "bert_hgt", max_steps=1, warm_up=WarmUpOptions(warm_up=False))
+    assert not any("warm_up" in line for line in run.metrics())
+    warm = trained(tmp_path / "warm", "bert_hgt", max_steps=1)
+    tables = [load_file(r.last / "model.safetensors")["textless.tables.0.weight"] for r in (run, warm)]
+    assert (tables[0] != tables[1]).any(1).float().mean() > 0.9  # far more rows than a step touches
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_trains_on_stored_neighbour_states(name: str, tmp_path: Path) -> None:
-    """Which is another training for all but the model that has no use for neighbours."""
+    """Which is another training for all but BERT, which has no use for them, and MeanSAGE."""
     live, stored = (
         load_file(
             trained(tmp_path / states, name, max_steps=2, neighbor_states=states).last / "model.safetensors"
         )
         for states in ("live", "cached")
     )
-    assert all(torch.equal(live[key], stored[key]) for key in live) is (name == "bert")
+    assert all(torch.equal(live[key], stored[key]) for key in live) is (name in ("bert", "mean_sage"))
     assert all(value.isfinite().all() for value in stored.values())
+
+
+def test_a_model_without_a_plm_trains_live_and_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for steps in (1, 2):  # also if it is resumed
+        run = trained(tmp_path / "run", "mean_sage", max_steps=steps, neighbor_states="cached")
+        assert "MeanSAGE has no PLM, so its neighbour states are live" in capsys.readouterr().err
+        assert run.options().neighbor_states == "live"
+        assert not any("refresh" in line for line in run.metrics())
+
+
+def test_an_old_run_on_cached_states_keeps_them(tmp_path: Path) -> None:
+    network, folder = tiny_network(), tmp_path / "run"
+    asked = tiny_options(tiny_reader(), model="mean_sage", max_steps=2, neighbor_states="cached")
+    run = Run(folder)
+    run.start(network, asked.resolved())
+    Trainer(network, run, replace(asked.resolved(), max_steps=1)).train()
+    train(network, folder, asked)
+    assert run.options().neighbor_states == "cached"
 
 
 def test_a_bag_of_words_is_fitted_once_and_kept(tmp_path: Path) -> None:

@@ -230,6 +230,10 @@ class HeterogeneousEncoder(NodeEncoder):
         """All of them, unless a model's options leave textless neighbours out."""
         return self.schema.text_rich + self.schema.textless
 
+    @property
+    def warms_up(self) -> bool:
+        return bool(set(self.schema.textless) & set(self.embedded_types))
+
     def textless_vectors(self, node_type: NodeType, rows: Tensor) -> Tensor:
         """(n, d): ``W_phi h^(0)`` (Eq. 9)."""
         return self.finished(self.textless(node_type, rows))

@@ -122,10 +122,6 @@ class Heterformer(HeterogeneousEncoder):
         return f"{kind}_any_layer" if self.config.share_aggregation_layers else f"{kind}_{depth}"
 
     @property
-    def warms_up(self) -> bool:
-        return "textless" in self.neighbor_kinds
-
-    @property
     def embedded_types(self) -> tuple[NodeType, ...]:
         """Nothing is learnt of textless nodes that no token and no readout looks at."""
         return self.schema.text_rich + (self.schema.textless if "textless" in self.neighbor_kinds else ())

@@ -44,6 +44,8 @@ class ModelOptions:
     new_learning_rate: ClassVar[float] = 1e-4
     """The learning rate that suits dense parameters which the backbone lacks, found on the validation part
     of a citation network."""
+    states_can_be_cached: ClassVar[bool] = True
+    """Whether neighbours' states may be stored in training: not if reading a text costs next to nothing."""
     earlier: ClassVar[Mapping[str, Any]] = MappingProxyType({})
     """Values of options that a saved model lacks because it is older than they are."""
 
@@ -168,6 +170,7 @@ class MeanSageOptions(CascadedOptions):
     path = "heterformer.models.baselines.mean_sage:MeanSage"
     family = "bag of words"
     group = "vanilla"
+    states_can_be_cached = False
 
     vocabulary: int = 10_000
     """Words in a bag of words, the most frequent ones (the paper: 10,000, 2,000 and 5,000 for its

@@ -18,6 +18,7 @@ from heterformer.models.known_nodes import KnownNodes
 from heterformer.network.store import Network
 from heterformer.progress import Bar, progress_bar, say
 from heterformer.temporary import remove_scratch
+from heterformer.training.averaging import WeightAverage
 from heterformer.training.callbacks import Callback, TrainingProgress
 from heterformer.training.early_stopping import EarlyStopping
 from heterformer.training.initial_weights import say_if_pairs_were_seen, take_over
@@ -91,6 +92,12 @@ def options_of_run(run: Run, options: TrainingOptions) -> TrainingOptions:
             say(f"{run.path}: goes on with {', '.join(kept)}, the default when it was started.")
         if options.precision == "auto":
             options = replace(options, precision=run.options().precision)
+    if options.neighbor_states == "cached" and not options.model.states_can_be_cached:
+        states = run.options().neighbor_states if run.started else "live"
+        if states == "live":
+            name = options.model.display_name
+            say(f"{run.path}: {name} has no PLM, so its neighbour states are live, not cached.")
+            options = replace(options, neighbor_states="live", refresh_every="auto")
     precision = chosen_precision(options.precision, chosen_device(options.device))
     return replace(options, precision=precision)
 
@@ -124,6 +131,7 @@ class Trainer(Learner):
         self.callback, self.stopped_by_callback = callback, False
         self.was_finished = run.finished
         self.early = EarlyStopping(options.patience)
+        self.average = None if options.average_last is None else WeightAverage(options.average_last)
         self.tensorboard = None
         if options.tensorboard and self.processes.is_main:
             self.tensorboard = TensorBoard(run.path / "tensorboard")
@@ -157,6 +165,8 @@ class Trainer(Learner):
         if self.goes_on:
             with self.processes.main_process_first():
                 self.position, self.early = self.run.load_checkpoint(self.model, self.optimizers)
+                if self.average is not None:
+                    self.average = self.run.load_average(self.average)
             self.early.patience = self.options.patience
             self._find_place()
             self.processes.barrier()
@@ -281,31 +291,44 @@ class Trainer(Learner):
         return bool(self.processes.broadcast(any("validation" in line for line in last)))
 
     def _evaluate(self, counts: bool = True) -> dict[str, float]:
-        pairs = self.validation_pairs[: self.options.validation_pairs]
-        size = self.network.schema.test_batch_size
-        metrics = in_batch_metrics(
+        """Validate the model and, if asked for, the mean of weights; the better one may be the best so far.
+
+        An evaluation that does not count is due to the budget's end: a run that goes on knows nothing of it.
+        """
+        metrics = self._validation_metrics()
+        best = self.early.update(metrics["prec"], self.position.step, counts)
+        if best and self.processes.is_main:
+            self.run.save_best(self.model)
+        lines = {"validation": metrics}
+        if self.average is not None:
+            average = self.average.including(self.model)
+            if average.count > 1:
+                with average.in_place(self.model):
+                    lines["average"] = self._validation_metrics()
+                    if self.early.update(lines["average"]["prec"], self.position.step, counts=False):
+                        best = True
+                        if self.processes.is_main:
+                            self.run.save_best(self.model)
+            if counts:
+                self.average = average
+        self._log(epoch=self.position.epoch, seconds=round(self.position.seconds, 1), **lines)
+        mean = f", of the mean of weights {lines['average']['prec']:.4f}" if "average" in lines else ""
+        say(
+            f"step {self.position.step}, epoch {self.position.epoch}: validation PREC {metrics['prec']:.4f}, "
+            f"MRR {metrics['mrr']:.4f}{mean}{' (best so far)' * best}"
+        )
+        return metrics
+
+    def _validation_metrics(self) -> dict[str, float]:
+        return in_batch_metrics(
             self.model,
             self.validation,
-            pairs,
-            size,
+            self.validation_pairs[: self.options.validation_pairs],
+            self.network.schema.test_batch_size,
             self.options.seed,
             self.processes,
             self.accelerator.autocast(),
         )
-        best = self.early.update(metrics["prec"], self.position.step, counts)
-        if best and self.processes.is_main:
-            self.run.save_best(self.model)
-        self._log(
-            epoch=self.position.epoch,
-            seconds=round(self.position.seconds, 1),
-            validation=metrics,
-        )
-        star = " (best so far)" if best else ""
-        say(
-            f"step {self.position.step}, epoch {self.position.epoch}: validation PREC {metrics['prec']:.4f}, "
-            f"MRR {metrics['mrr']:.4f}{star}"
-        )
-        return metrics
 
     def _log(self, **values: Any) -> None:
         if not self.processes.is_main:
@@ -335,7 +358,7 @@ class Trainer(Learner):
 
     def _save(self) -> None:
         if self.processes.is_main:
-            self.run.save_checkpoint(self.model, self.optimizers, self.position, self.early)
+            self.run.save_checkpoint(self.model, self.optimizers, self.position, self.early, self.average)
 
     def _finish(self) -> None:
         """Leave the best model, ready for ``from_pretrained``, in the run folder."""

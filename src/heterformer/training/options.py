@@ -66,7 +66,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class WarmUpOptions:
-    """The warm-up of textless nodes (Eq. 10)."""
+    """The warm-up of textless nodes (Eq. 10), for all models that have vectors of them."""
 
     warm_up: bool = True
     """Warm up textless embeddings on the frozen backbone's vectors before training."""
@@ -116,6 +116,8 @@ class TrainingOptions:
     """Stop after so many minutes, warm-up included; the same command with a larger limit resumes the run."""
     patience: int = 3
     """Stop after so many evaluations in a row without a better validation PREC."""
+    average_last: int | None = None
+    """Also validate the mean of the weights of the last so many evaluations, and keep it if it is better."""
     validation_pairs: int = 5000
     """Validate on at most so many pairs."""
     evaluate_every: int | None = None
@@ -166,7 +168,9 @@ class TrainingOptions:
         positive = ("epochs", "max_steps", "max_minutes", "patience", "validation_pairs", "evaluate_every")
         rates = ("learning_rate", "new_learning_rate", "textless_learning_rate", "adam_epsilon")
         others = ("max_grad_norm", "refresh_every", "micro_batch")
-        _check_above(self, {"batch_size": 1, **dict.fromkeys((*positive, *rates, *others), 0)})
+        _check_above(
+            self, {"batch_size": 1, "average_last": 1, **dict.fromkeys((*positive, *rates, *others), 0)}
+        )
         for name in ("seed", "weight_decay"):
             if getattr(self, name) < 0:
                 raise OptionError(self, name, f"is {getattr(self, name)}, expected 0 or more.")

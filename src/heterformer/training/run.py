@@ -23,12 +23,14 @@ from heterformer.network.split.options import SplitOptions
 from heterformer.network.split.split import Split
 from heterformer.network.store import Network
 from heterformer.temporary import is_leftover
+from heterformer.training.averaging import WeightAverage
 from heterformer.training.early_stopping import EarlyStopping
 from heterformer.training.optimizers import Optimizers
 from heterformer.training.options import TrainingOptions, changed_options
 from heterformer.untrusted import check_fingerprint, check_no_links_out
 
 BATCH_SIZE = "batch_size"
+AVERAGE = "average.safetensors"
 CONFIG, METRICS, SPLIT, CARD = "config.yaml", "metrics.jsonl", "split.parquet", "README.md"
 TABLES = "textless.tables."  # of embeddings, in the names of weights
 
@@ -151,11 +153,18 @@ class Run:
             raise InputError(f"{self.path}: {found}; start another run folder.")
 
     def save_checkpoint(
-        self, model: NodeEncoder, optimizers: Optimizers, position: Position, early: EarlyStopping
+        self,
+        model: NodeEncoder,
+        optimizers: Optimizers,
+        position: Position,
+        early: EarlyStopping,
+        average: WeightAverage | None = None,
     ) -> None:
         with replace_folder(self.last) as folder:
             save_file(_weights(model), folder / "model.safetensors")
             save_file(_contiguous(optimizers.tensors()), folder / "optimizer.safetensors")
+            if average is not None:
+                save_file(_contiguous(average.tensors()), folder / AVERAGE)
             state = {"position": asdict(position), "early_stopping": asdict(early)}
             (folder / "state.json").write_text(json.dumps(state, indent=1), encoding="utf-8")
 
@@ -166,6 +175,11 @@ class Run:
             model.load_state_dict(load_file(folder / "model.safetensors"))
             optimizers.load_tensors(load_file(folder / "optimizer.safetensors"))
         return self.progress()
+
+    def load_average(self, average: WeightAverage) -> WeightAverage:
+        """The mean of weights in the last checkpoint."""
+        with reading(self.last):
+            return average.restored(load_file(readable(self.last) / AVERAGE))
 
     def progress(self) -> tuple[Position, EarlyStopping]:
         """How far the last checkpoint is, and the best validation figure by then."""

@@ -92,8 +92,8 @@ class TypedEdges:
 class HeterogeneousCascaded(Cascaded, HeterogeneousEncoder):
     """The same with textless neighbours, which have embeddings of their own, and with typed edges.
 
-    Textless nodes enter as ``W_phi h^(0)`` like Heterformer's, but without warm-up. All text-rich types
-    count as one node type, since one PLM has brought them into one space; edge types tell them apart.
+    Textless nodes enter as ``W_phi h^(0)`` and are warmed up, like Heterformer's. All text-rich types count
+    as one node type, since one PLM has brought them into one space; edge types tell them apart.
     """
 
     def add_inputs(self) -> None:

@@ -28,7 +28,7 @@ class GraphFormersPlus(GraphFormers, HeterogeneousEncoder):
 
     In the last layer, heterogeneous propagation and aggregation (Eq. 6 to 9) take the place of the graph
     attention: a token of text-rich and one of textless neighbours, ``W_r`` by edge type. Differs from
-    GraphFormers in that layer alone, from Heterformer in all the others and in having no warm-up.
+    GraphFormers in that layer alone, from Heterformer in all the others.
     """
 
     config_class = GraphFormersPlusConfig
