@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heterformer.search.approximate import ApproximateIndex, Sample, build_index
-from heterformer.search.index import ExactIndex, Found, Index
+from heterformer.search.index import ExactIndex, Index, TopRows
 
 WIDTH, DIMENSIONS, FIELDS, PER_TOPIC = 384, 48, 200, 40
 CHUNK = 50_000
@@ -102,10 +102,10 @@ class LanceIndex:
         self.table.create_index("vector", config=settings)
         self.probes = probes
 
-    def search(self, queries: Any, k: int, without: Any = None) -> list[Found]:
+    def search(self, queries: Any, k: int, without: Any = None) -> list[TopRows]:
         found = self.table.search(queries[0]).distance_type("dot").nprobes(self.probes).refine_factor(4)
         rows = found.limit(k).select(["row", "_distance"]).to_arrow()
-        return [Found(rows["row"].to_numpy(), 1 - rows["_distance"].to_numpy())]
+        return [TopRows(rows["row"].to_numpy(), 1 - rows["_distance"].to_numpy())]
 
 
 def measure_lancedb(

@@ -357,7 +357,7 @@ def test_an_error_is_reported_by_the_main_process_alone(tmp_path: Path) -> None:
     assert any(line.startswith(f"error: {damaged.last}: cannot be read or is damaged") for line in told)
     assert sum(line.startswith("error: ") for line in told) == len(asked)
     others = (tmp_path / "1.log").read_text().splitlines()
-    assert [line for line in others if "works in one process" not in line] == ["exit 1"] * len(asked)
+    assert [line for line in others if "runs in one process" not in line] == ["exit 1"] * len(asked)
 
 
 def fail_alone() -> None:

@@ -267,6 +267,21 @@ def test_a_reader_starts_again_if_the_folder_was_replaced_meanwhile(tmp_path: Pa
     assert calls == ["old", "new"]
 
 
+def test_a_reader_starts_again_if_the_folder_was_moved_meanwhile(tmp_path: Path) -> None:
+    """It then has another name for a moment: a writer's first rename has come, the second has not."""
+    folder, calls = tmp_path / "last", []
+    replaced_both(folder, "old")
+
+    def read(place: Path) -> tuple[str, str]:
+        calls.append(place.name)
+        if len(calls) == 1:
+            folder.rename(tmp_path / ".last.old")
+        return both(place)
+
+    assert read_folder(folder, read) == ("old", "old")
+    assert calls == ["last", ".last.old"]
+
+
 def test_a_reader_never_fails_and_never_mixes_while_a_writer_is_at_work(tmp_path: Path) -> None:
     folder, done = tmp_path / "last", threading.Event()
     replaced_both(folder, "0")
@@ -315,10 +330,20 @@ def test_nobody_else_works_on_it_meanwhile(tmp_path: Path) -> None:
         ):
             raise AssertionError
         assert taken(path)
-    assert files(tmp_path) == {"new"}
+    assert files(tmp_path) == set()
     with pytest.raises(Killed), file_lock(path):
         raise Killed
-    assert files(tmp_path) == {"new"}
+    assert files(tmp_path) == set()
+
+
+def test_a_lock_removes_no_folder_that_is_in_use_or_was_there(tmp_path: Path) -> None:
+    with file_lock(tmp_path / "new" / "out"):
+        (tmp_path / "new" / "out").touch()
+    assert files(tmp_path) == {"new", "new/out"}
+    (tmp_path / "old").mkdir()
+    with file_lock(tmp_path / "old" / "out"):
+        pass
+    assert files(tmp_path) == {"new", "new/out", "old"}
 
 
 def test_the_next_one_waits_and_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

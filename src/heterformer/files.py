@@ -56,20 +56,15 @@ def new_file(out: Path) -> Iterator[Path]:
 def _new(out: Path) -> Iterator[None]:
     """Make the folders above an output that does not exist yet; of two writers the second is refused."""
     check_new(out)
-    made = [p for p in (out.parent, *out.parent.parents) if not p.exists()]  # innermost first
+    made = _missing_parents(out)
     try:
         with file_lock(out, busy=f"{out}: another process is writing it; choose another name."):
             for parent in made:
                 sync_folder(parent.parent)
             yield
-    except BaseException as error:
-        for parent in made:
-            with suppress(OSError):
-                parent.rmdir()
-        if isinstance(error, OSError):
-            reason = error.strerror or error
-            raise InputError(f"{out}: could not be written ({reason}); nothing was left behind.") from error
-        raise
+    except OSError as error:
+        reason = error.strerror or error
+        raise InputError(f"{out}: could not be written ({reason}); nothing was left behind.") from error
 
 
 @contextmanager
@@ -101,12 +96,33 @@ def reading(path: Path) -> Iterator[None]:
 def file_lock(path: Path, *, waiting: str = "", busy: str = "") -> Iterator[None]:
     """Work on ``path`` while no other process does: wait for it, or refuse with the sentence ``busy``.
 
-    The lock is the process's: whatever ends it, the lock is gone. Its file beside ``path`` goes as well.
+    The lock is the process's: whatever ends it, the lock is gone. Its file beside ``path`` goes as well, and
+    so do the folders that were made for it, unless something was written there.
     """
-    lock = path.with_name(f".{path.name}.lock")
+    made = _missing_parents(path)
+    try:
+        with _held_lock(path.with_name(f".{path.name}.lock"), waiting, busy):
+            yield
+    finally:
+        for parent in made:
+            with suppress(OSError):
+                parent.rmdir()
+
+
+def _missing_parents(path: Path) -> list[Path]:
+    """The folders above ``path`` that do not exist, innermost first."""
+    return [parent for parent in path.parents if not parent.exists()]
+
+
+@contextmanager
+def _held_lock(lock: Path, waiting: str, busy: str) -> Iterator[None]:
     while True:
-        path.parent.mkdir(parents=True, exist_ok=True)  # which whoever had the lock may have removed
-        with _opened_lock(lock) as file:
+        lock.parent.mkdir(parents=True, exist_ok=True)  # which whoever had the lock may have removed
+        try:
+            opened = _opened_lock(lock)
+        except FileNotFoundError:  # removed just now
+            continue
+        with opened as file:
             _take(file.fileno(), waiting, busy)
             if not _is_open_as(file.fileno(), lock):  # deleted meanwhile: whoever comes next has another file
                 continue
@@ -234,7 +250,8 @@ def read_folder(path: Path, read: Callable[[Path], T]) -> T:
         try:
             found = read(folder)
         except (OSError, ValueError, InputError, SafetensorError):
-            if missing > MISSING or (before is not None and _identity(readable(path)) == before):
+            unmoved = readable(path) == folder  # a replaced folder keeps its identity under another name
+            if missing > MISSING or (unmoved and before is not None and _identity(folder) == before):
                 raise
         else:
             if _identity(readable(path)) == before:

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from heterformer.cli.commands import COMMANDS, TOGETHER
+from heterformer.cli.commands import COMMANDS, DISTRIBUTED
 from heterformer.cli.main import LINGER, main
 from heterformer.network.store import Network
 from tests.networks import Tables, files
@@ -269,14 +269,14 @@ def test_a_reader_of_the_output_may_leave_early(tables: Tables) -> None:
 # --- One of several processes -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("command", sorted(set(COMMANDS) - set(TOGETHER)))
+@pytest.mark.parametrize("command", sorted(set(COMMANDS) - set(DISTRIBUTED)))
 def test_a_command_for_one_process_refuses_several(
     command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setenv("LOCAL_RANK", "0")
-    expected = f"'heterformer {command}' works in one process, but 2 were started"
-    assert failed(capsys, command, "x", "y") == f"{expected}; leave torchrun or accelerate launch away."
+    expected = f"'heterformer {command}' runs in one process, but 2 were started"
+    assert failed(capsys, command, "x", "y") == f"{expected}; start it without torchrun or accelerate launch."
 
 
 def test_of_several_processes_one_tells_of_a_mistake(
@@ -299,3 +299,18 @@ def test_of_several_processes_one_tells_of_a_mistake(
         assert told[1] == ""
         assert waited.pop() == LINGER  # or a launcher might end the one that tells before it does
         assert not waited
+
+
+@pytest.mark.parametrize("words", [["--help"], ["search", "--help"], ["describe", "NET"]])
+def test_a_reader_that_closes_the_output_is_no_error(tables: Tables, words: list[str]) -> None:
+    """As in ``heterformer search --help | head -1``."""
+    words = [str(tables.build().path) if word == "NET" else word for word in words]
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "heterformer", *words]
+    try:
+        ended = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+    finally:
+        os.close(writer)
+    assert ended.stderr == ""
+    assert ended.returncode in (1, 128 + signal.SIGPIPE)  # rich ends with 1

@@ -78,4 +78,4 @@ def test_vectors_from_elsewhere_are_for_one_process(run: Run, tmp_path: Path) ->
     words = ["evaluate", str(tiny_network().path), "--vectors", str(tmp_path / "v.parquet")]
     assert together(tmp_path, 2, main, words) == [1, 1]
     told = said(tmp_path, 0)
-    assert "'heterformer evaluate --vectors' works in one process, but 2 were started" in told
+    assert "'heterformer evaluate --vectors' runs in one process, but 2 were started" in told

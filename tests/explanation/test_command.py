@@ -122,14 +122,12 @@ def two_types(folder: Path) -> Path:
 
 def test_mistakes_are_one_sentence(explained: Explained, tmp_path: Path) -> None:
     run = two_types(tmp_path)
-    said = "the id 'x' exists in the node types 'paper', 'author'; choose one with --type."
+    said = "--type is missing: the id 'x' exists in the node types 'paper', 'author'; choose one."
     assert explained.failed(run, "x") == said
     assert explained.failed(run, "x", "--type", "author").endswith("run 'heterformer train' again.")
     found = "there is no paper or author with the id or name 'qq'"
     assert explained.failed(run, "qq") == f"{tmp_path / 'network'}: {found}."
-    assert (
-        explained.failed(run, "a/b", "--type", "z") == "--type is 'z', the node types are 'paper', 'author'."
-    )
+    assert explained.failed(run, "a/b", "--type", "z") == "--type is 'z', expected one of 'paper', 'author'."
     assert explained.failed(run, "a/b", "--top", 0) == "--top is 0, expected at least 1."
     said = "--figure is 'x.pdf', expected a name that ends in .png."
     assert explained.failed(run, "a/b", "--figure", "x.pdf") == said
@@ -141,7 +139,7 @@ def test_mistakes_are_one_sentence(explained: Explained, tmp_path: Path) -> None
 
 def test_a_baseline_is_one_sentence(explained: Explained, tmp_path: Path) -> None:
     run = untrained(tmp_path / "run", tiny_network(), model="bert")
-    assert "its model is BERT, without the virtual neighbour tokens" in explained.failed(run, "p7")
+    assert "its model is BERT, which has no virtual neighbour tokens" in explained.failed(run, "p7")
 
 
 def test_a_figure_that_cannot_be_written(explained: Explained, run: Path, tmp_path: Path) -> None:

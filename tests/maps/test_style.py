@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from heterformer.maps.options import MOST_CLASSES
+from heterformer.maps.options import MAX_CLASSES
 from heterformer.maps.style import (
     CLASSES,
     OTHER,
@@ -17,9 +17,9 @@ from tests.maps.maps import GREY, classes, random_map, types
 
 
 def test_there_is_a_colour_for_each_class_on_white_and_on_black() -> None:
-    assert len(CLASSES) == MOST_CLASSES
+    assert len(CLASSES) == MAX_CLASSES
     for colors in zip(*CLASSES, strict=True):
-        assert len({*colors}) == MOST_CLASSES
+        assert len({*colors}) == MAX_CLASSES
 
 
 @pytest.mark.parametrize(("shade", "background"), [("light", 1.0), ("dark", 0.008)])

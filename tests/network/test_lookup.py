@@ -97,7 +97,7 @@ def test_a_long_list_is_cut() -> None:
 
 
 def test_an_id_of_several_types() -> None:
-    expected = "the id 'x' exists in the node types 'paper', 'author'; choose one with --like-type."
+    expected = "node_type is missing: the id 'x' exists in the node types 'paper', 'author'; choose one."
     assert complaint("x", *TYPES) == expected
     assert find_node(network(), "x", ["author"]) == Node("author", 7)
 

@@ -28,7 +28,7 @@ def test_refuses_counts_that_are_none(words: str) -> None:
     [PlanOptions(counts=("paper=3e9",)), PlanOptions(counts=("paper=0",)), PlanOptions(scale=0.001)],
 )
 def test_refuses_networks_that_cannot_be(options: PlanOptions) -> None:
-    with pytest.raises(InputError, match="nodes; expected 1 to 2,147,483,647, what a network can hold"):
+    with pytest.raises(InputError, match="nodes, expected 1 to 2,147,483,647 nodes of a type"):
         options.counts_for(COUNTS)
 
 

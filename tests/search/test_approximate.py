@@ -125,6 +125,5 @@ def test_without_faiss_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(InputError) as caught:
         build_index(tmp_path / "paper.faiss", matrix, sample(matrix, 10))
     assert str(caught.value) == (
-        "an approximate index needs FAISS, which is not installed: "
-        "pip install 'heterformer[index]', or use --index exact."
+        "index is 'approximate', which needs FAISS: pip install 'heterformer[index]', or choose 'exact'."
     )

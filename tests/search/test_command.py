@@ -150,28 +150,27 @@ def test_other_vectors(searched: Searched, tmp_path: Path) -> None:
 
 
 MISTAKES: list[tuple[list[str], str]] = [
-    ([], "there is nothing to search for: give a query text, --like, or neighbours."),
-    (["  "], "there is nothing to search for: give a query text, --like, or neighbours."),
-    (["text", "--like", "x"], "--like asks with a node; give no query text and no neighbours with it."),
+    ([], "there is nothing to search for: give a query text, a node or neighbours."),
+    (["  "], "there is nothing to search for: give a query text, a node or neighbours."),
+    (["text", "--like", "x"], "--like searches with a node; leave out the query text and --with."),
     (
         ["--like", "x", "--venue", "y"],
-        "--like asks with a node; give no query text and no neighbours with it.",
+        "--like searches with a node; leave out the query text and --with.",
     ),
-    (["text", "--like-type", "x"], "--like-type says what type the --like node has; give --like as well."),
+    (["text", "--like-type", "x"], "--like-type is the type of the node --like; give --like as well."),
     (
         ["text", "--type", "autor"],
-        "--type is 'autor', the node types are 'paper', 'author', 'venue'.",
+        "--type is 'autor', expected one of 'paper', 'author', 'venue'.",
     ),
     (
         ["--like", "x", "--like-type", "autor"],
-        "--like-type is 'autor', the node types are 'paper', 'author', 'venue'.",
+        "--like-type is 'autor', expected one of 'paper', 'author', 'venue'.",
     ),
     (
         ["text", "--autor", "x"],
-        "'autor' is neither an option of search nor a node type; the node types are "
-        "'paper', 'author', 'venue'.",
+        "--with has 'autor=x', but 'autor' is no node type; expected one of 'paper', 'author', 'venue'.",
     ),
-    (["text", "--with", "x"], "--with is 'x', expected TYPE=NAME, such as --with author='Jane Doe'."),
+    (["text", "--with", "x"], "--with has 'x', expected TYPE=NAME, such as 'author=Jane Doe'."),
     (["text", "--top", "0"], "--top is 0, expected at least 1."),
     (["text", "--jsn"], "'heterformer search' has no option --jsn, and as a node type it needs a name."),
 ]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from heterformer.search.filtered import best_among, search_among
 from heterformer.search.filters import matching_rows
-from heterformer.search.index import NONE, ExactIndex, Found, Rows
+from heterformer.search.index import NONE, ExactIndex, TopRows, Rows
 from heterformer.search.searcher import Searcher
 from tests.learning import tiny_network
 from tests.search.searching import tiny_run
@@ -27,7 +27,7 @@ class Forgetful(ExactIndex):
     name = "approximate"
     calls = 0
 
-    def search(self, queries: NDArray[Any], k: int, without: Rows = NONE) -> list[Found]:
+    def search(self, queries: NDArray[Any], k: int, without: Rows = NONE) -> list[TopRows]:
         type(self).calls += 1
         return super().search(queries, k, np.union1d(without, np.arange(0, 500, 7)))
 

@@ -19,8 +19,8 @@ from heterformer.embedding.embed import embed, embed_run
 from heterformer.embedding.options import EmbedOptions
 from heterformer.network.lookup import Node
 from heterformer.network.store import Network
-from heterformer.search import store as search_store
 from heterformer.search.searcher import Searcher
+from heterformer.search.store import KEPT_NETWORKS, SearchStore
 from heterformer.training import folding, unseen
 from heterformer.training.folding import FoldedIn, folded_rows
 from heterformer.training.loop import train
@@ -169,7 +169,7 @@ def test_what_grows_daily_is_taken_over_from_yesterday_and_then_forgotten(
         assert len(searcher.store.matrix("author")) == network.schema.counts["author"]
     assert folded == [1, 1] * 5  # each day's new author and new venue
     kept = {p.name for p in (copy / "search").iterdir() if p.name in prints}
-    assert kept == set(prints[-search_store.KEPT :])
+    assert kept == set(prints[-KEPT_NETWORKS:])
 
 
 def test_what_has_most_in_common_is_taken_over(
@@ -196,46 +196,45 @@ def test_what_has_most_in_common_is_taken_over(
 
 
 @pytest.fixture
-def kept_few(run: Run, before: State, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Searches the n-th of several networks, of which two are kept besides the run's own."""
+def kept_few(run: Run, before: State, tmp_path: Path) -> Any:
+    """Opens the store of the n-th of several networks, of which two are kept besides the run's own."""
     copy = shutil.copytree(run.path, tmp_path / "run", ignore=shutil.ignore_patterns("search"))
-    monkeypatch.setattr(search_store, "KEPT", 2)
     networks = [before.with_paper(f"n-{i}", f"title {i}", [], [f"a {i}"], "v").built() for i in range(4)]
-    return lambda number: Searcher(copy, network=networks[number].path)
+    return lambda number: SearchStore.open(Run(copy), networks[number], kept_networks=2)
 
 
-def test_a_network_in_use_is_not_forgotten(kept_few: Any) -> None:
+def test_a_network_in_use_is_not_removed(kept_few: Any) -> None:
     places = []
     for number in (0, 1, 0, 2):
-        places.append(kept_few(number).store.vectors.path)
+        places.append(kept_few(number).vectors.path)
     assert [place.exists() for place in places] == [True, False, True, True]
 
 
 def test_a_store_that_is_open_outlives_its_files(kept_few: Any) -> None:
-    first = kept_few(0).store
+    first = kept_few(0)
     for number in (1, 2):
-        _ = kept_few(number).store
+        _ = kept_few(number)
     assert not first.vectors.path.exists()
     assert np.isfinite(first.matrix("paper")).all()
     assert np.isfinite(first.h0("author")).all()
 
 
-def test_a_network_that_is_worked_on_is_not_forgotten(kept_few: Any) -> None:
-    folder = kept_few(0).store.vectors.path.parent
+def test_a_network_that_is_worked_on_is_not_removed(kept_few: Any) -> None:
+    folder = kept_few(0).vectors.path.parent
     (folder / ".textless.weights.lock").touch()
     for number in (1, 2):
-        _ = kept_few(number).store
+        _ = kept_few(number)
     assert folder.exists()
     (folder / ".textless.weights.lock").unlink()
-    _ = kept_few(3).store
+    _ = kept_few(3)
     assert not folder.exists()
     assert not list(folder.parent.glob(".*"))
 
 
 def test_vectors_of_which_a_kill_left_half_are_made_again(kept_few: Any) -> None:
-    vectors = kept_few(0).store.vectors.path
+    vectors = kept_few(0).vectors.path
     (vectors / "paper.npy").unlink()
-    assert len(kept_few(0).store.matrix("paper")) == len(np.load(vectors / "paper.npy"))
+    assert len(kept_few(0).matrix("paper")) == len(np.load(vectors / "paper.npy"))
 
 
 @pytest.mark.parametrize("options", [EmbedOptions(), EmbedOptions(types=("paper",))])
@@ -256,7 +255,9 @@ def test_vectors_and_network_that_do_not_fit_together(
     own, other = tmp_path / "own", tmp_path / "grown"
     embed_run(run.path, own)
     embed_run(run.path, other, network=grown.path)
-    said = "nodes are not those of {}, in that order; give the network that they were made of by --network"
+    said = (
+        "nodes are not those of {} in the same order; search the network that was embedded, or embed this one"
+    )
     for vectors, flags, path in (
         (own, ["--network", grown.path], grown.path),
         (other, [], run.network().path),

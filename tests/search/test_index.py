@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from heterformer.search.index import Best, ExactIndex
+from heterformer.search.index import ExactIndex, TopK
 from tests.networks import few
 
 
@@ -46,12 +46,12 @@ def test_equal_vectors_tie_whatever_the_products_round_to(block: int) -> None:
     rng = np.random.default_rng(0)
     vector, query = rng.standard_normal((2, 384)).astype(np.float32)
     query -= vector * (vector @ query / (vector @ vector))
-    best = Best(np.tile(vector, (500, 1)), query, 20)
+    best = TopK(np.tile(vector, (500, 1)), query, 20)
     for start in range(0, 500, block):
         exact = np.full(len(best.matrix[start : start + block]), vector @ query)
-        best.meet(start, exact + np.linspace(-1e-5, 1e-5, len(exact), dtype=np.float32))
-    assert best.found.rows.tolist() == list(range(20))
-    assert len(set(best.found.scores.tolist())) == 1
+        best.update(start, exact + np.linspace(-1e-5, 1e-5, len(exact), dtype=np.float32))
+    assert best.top.rows.tolist() == list(range(20))
+    assert len(set(best.top.scores.tolist())) == 1
 
 
 def test_random_vectors_in_blocks() -> None:

@@ -7,8 +7,10 @@ from functools import cache
 import numpy as np
 import pytest
 
+from heterformer.errors import InputError
 from heterformer.network.lookup import Node
 from heterformer.network.schema import NodeType, Schema
+from heterformer.search.options import SearchOptions
 from heterformer.search.searcher import Query, Ranking, Searcher, SupportingNeighbor, node_type_named
 from tests.learning import tiny_network
 from tests.search.searching import tiny_run
@@ -160,7 +162,13 @@ def test_what_is_looked_for_unless_it_is_said() -> None:
 
 def test_a_dash_may_stand_for_an_underscore_in_a_type() -> None:
     schema = Schema(("a_post",), ("sub-reddit", "sub_reddit", "year_of_birth"), {}, (), "", {}, 8)
-    assert node_type_named(schema, "a-post") == "a_post"
-    assert node_type_named(schema, "year-of-birth") == node_type_named(schema, "year_of_birth")
-    assert node_type_named(schema, "sub-reddit") == "sub-reddit"
-    assert node_type_named(schema, "sub_reddit") == "sub_reddit"
+
+    def named(name: str) -> str:
+        return node_type_named(schema, name, SearchOptions, "types")
+
+    assert named("a-post") == "a_post"
+    assert named("year-of-birth") == named("year_of_birth")
+    assert named("sub-reddit") == "sub-reddit"
+    assert named("sub_reddit") == "sub_reddit"
+    with pytest.raises(InputError, match="types is 'book', expected one of 'a_post'"):
+        named("book")

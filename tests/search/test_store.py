@@ -51,8 +51,8 @@ def embedding(monkeypatch: pytest.MonkeyPatch) -> Embedding:
     return counting
 
 
-def opened(run: Run, given: Path | None = None) -> SearchStore:
-    return SearchStore.open(run, run.network(), given)
+def opened(run: Run, vectors: Path | None = None, **sizes: int) -> SearchStore:
+    return SearchStore.open(run, run.network(), vectors, **sizes)
 
 
 def train_further(run: Run) -> None:
@@ -78,7 +78,7 @@ def test_of_two_first_searches_one_makes_them_and_one_waits(
     assert embedding.calls == 1
     assert np.array_equal(stores[0].matrix("paper"), stores[1].matrix("paper"))
     said = capsys.readouterr().err
-    assert said == f"{run.path}: another process makes its search vectors; waiting for it.\n"
+    assert said == f"{run.path}: another process is computing its search vectors; waiting for it.\n"
 
 
 def test_they_are_made_again_when_the_weights_have_changed(
@@ -89,7 +89,7 @@ def test_they_are_made_again_when_the_weights_have_changed(
     after = opened(run).matrix("paper")
     assert embedding.calls == 2
     assert not np.allclose(before, after)
-    told = "its model has changed since its search vectors were made; making them again"
+    told = "its model has changed since its search vectors were computed; computing them again"
     assert capsys.readouterr().err == f"{run.path}: {told}.\n"
     opened(run)
     assert embedding.calls == 2
@@ -101,7 +101,9 @@ def test_they_are_made_again_in_another_precision(
     exact = np.array(opened(run).matrix("paper"))
     rounded = [SearchStore.open(run, run.network(), precision="bf16").matrix("paper") for _ in range(2)]
     assert embedding.calls == 2
-    assert capsys.readouterr().err == f"{run.path}: its search vectors are not in bf16; making them again.\n"
+    assert (
+        capsys.readouterr().err == f"{run.path}: its search vectors are not in bf16; computing them again.\n"
+    )
     assert np.array_equal(*rounded)
     assert not np.array_equal(rounded[0], exact)
     assert np.allclose(rounded[0], exact, atol=0.1)
@@ -167,8 +169,8 @@ def test_vectors_of_other_nodes(run: Run, tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         store.matrix("paper")
     assert str(caught.value) == (
-        f"{vectors.path}: its paper nodes are not those of {tiny_network().path}, in that order; "
-        f"give the network that they were made of by --network, or embed this one."
+        f"{vectors.path}: its paper nodes are not those of {tiny_network().path} in the same order; "
+        f"search the network that was embedded, or embed this one."
     )
 
 
@@ -178,23 +180,18 @@ def test_search_is_exact_unless_a_type_is_large(run: Run) -> None:
 
 
 @needs_faiss
-def test_a_large_type_gets_an_index_with_its_recall_told(
-    run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_a_large_type_gets_an_index_with_its_recall_reported(
+    run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(search_store, "APPROXIMATE_FROM", 200)
-    assert opened(run).index("paper").name == "approximate"
-    told = capsys.readouterr().err
-    found = re.fullmatch(
-        r"Built an approximate index of 200 paper nodes; it finds (.*)% of what exact search has in its "
-        r"first ten \(recall@10 (.*)\)\.\n",
-        told,
+    assert opened(run, approximate_from=200).index("paper").name == "approximate"
+    message = re.fullmatch(
+        r"Built an approximate index of 200 paper nodes: recall@10 (.*)\.\n", capsys.readouterr().err
     )
-    assert found
-    assert float(found[1]) / 100 == pytest.approx(float(found[2]), abs=0.001)
-    assert 0.9 < float(found[2]) <= 1
-    assert opened(run).index("venue").name == "exact"
-    assert opened(run).index("paper", "exact").name == "exact"
-    assert opened(run).index("paper").name == "approximate"
+    assert message
+    assert 0.9 < float(message[1]) <= 1
+    assert opened(run, approximate_from=200).index("venue").name == "exact"
+    assert opened(run, approximate_from=200).index("paper", "exact").name == "exact"
+    assert opened(run, approximate_from=200).index("paper").name == "approximate"
     assert capsys.readouterr().err == ""  # it is kept
 
 
@@ -220,11 +217,10 @@ def test_an_index_of_other_vectors_is_replaced(run: Run, capsys: pytest.CaptureF
 def test_without_faiss_a_large_type_is_searched_exactly(
     run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(search_store, "APPROXIMATE_FROM", 200)
     monkeypatch.setitem(sys.modules, "faiss", None)
-    store = opened(run)
+    store = opened(run, approximate_from=200)
     assert store.index("paper").name == "exact"
-    advice = "pip install 'heterformer[index]' makes searching them faster"
+    advice = "for faster search: pip install 'heterformer[index]'"
     assert capsys.readouterr().err == f"There are 200 paper nodes; {advice}.\n"
-    with pytest.raises(InputError, match="needs FAISS, which is not installed"):
+    with pytest.raises(InputError, match="index is 'approximate', which needs FAISS: pip install"):
         store.index("paper", "approximate")

@@ -38,6 +38,7 @@ from tests.learning import (
     tiny_tokens,
     wait_for_lines,
 )
+from tests.networks import files
 from tests.training.runs import (
     LAST,
     MANY,
@@ -379,4 +380,5 @@ def test_a_single_training_pair_is_refused(tmp_path: Path) -> None:
     replace(split, train=split.train[:1]).save(tmp_path / "split.parquet", tiny_network())
     options = tiny_options(tiny_reader(), split=SplitOptions(file=str(tmp_path / "split.parquet")))
     with pytest.raises(InputError, match="there is 1 training pair, whose key"):
-        loop.train(tiny_network(), tmp_path / "run", options)
+        loop.train(tiny_network(), tmp_path / "new" / "run", options)
+    assert files(tmp_path) == {"split.parquet"}  # neither the run nor the folders above it

@@ -1,4 +1,4 @@
-"""What the command line can do: each command is a plain function; options are documented where they live."""
+"""The commands: each is a plain function; its options are documented in their own classes."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ NodeId = Annotated[str, Positional, arg(metavar="ID")]
 
 
 def build(spec: SpecFile, out: OutFolder, data: Path | None = None) -> None:
-    """Turn the tables that a YAML specification names into a network folder.
+    """Build a network from the tables that a YAML specification names.
 
     Args:
-        spec: The YAML specification: nodes, texts, labels, relations. Or a folder that holds a HeteroData.
+        spec: The YAML specification of nodes, texts, labels and relations, or a folder of a saved HeteroData.
         out: The network folder to write; it must not exist.
-        data: The folder with the tables, if not the specification's own.
+        data: The folder of the tables; by default, that of the specification.
     """
     from heterformer.network.build import build_network
     from heterformer.network.build.report_table import build_report
@@ -60,7 +60,7 @@ def build(spec: SpecFile, out: OutFolder, data: Path | None = None) -> None:
 
 
 def describe(network: NetworkFolder) -> None:
-    """Show a network's counts, degrees, text lengths and labels, and warn of what will hurt.
+    """Show a network's counts, degrees, text lengths and labels, and warn about likely problems.
 
     Args:
         network: A folder that 'heterformer build' wrote.
@@ -73,16 +73,16 @@ def describe(network: NetworkFolder) -> None:
 
 
 def export(network: NetworkFolder, out: OutFolder, to: Format, safe: bool = False) -> None:
-    """Write a network for other tools.
+    """Export a network for other tools.
 
-    csv: a folder of tables and the network.yaml from which 'heterformer build' makes the same contents again.
+    csv: a folder of tables and the network.yaml from which 'heterformer build' builds the same network.
 
     graphml: a file that Gephi and networkx open.
 
-    networkx: a JSON file for networkx.node_link_graph.
+    networkx: a JSON file that networkx.node_link_graph reads.
 
     hetero-data: a PyTorch Geometric HeteroData as safetensors and JSON, in a folder that 'heterformer build'
-    and heterformer.network.interchange.hetero_data_files.load_hetero_data read.
+    and heterformer.network.interchange.hetero_data_files.load_hetero_data open.
 
     Args:
         network: A folder that 'heterformer build' wrote.
@@ -106,11 +106,11 @@ def _synthetic_options() -> Any:
 def synth(
     out: OutFolder, options: Annotated[Any, arg(name="", constructor_factory=_synthetic_options)]
 ) -> None:
-    """Write the tables of a synthetic academic network with a planted truth, and their specification.
+    """Generate a synthetic academic network with known topics: its tables and their specification.
 
     Args:
         out: The folder to write; it must not exist.
-        options: What to plant.
+        options: Size and structure of the network.
     """
     from heterformer.datasets.synthetic import write_synthetic
 
@@ -119,7 +119,7 @@ def synth(
 
 
 def _shown(build: Callable[..., DatasetBuild]) -> Callable[..., None]:
-    """A builder of the registry as a command: it builds, then tells what came of it."""
+    """A builder of the registry as a command that prints its report."""
 
     @wraps(build)
     def run(*arguments: Any, **options: Any) -> None:
@@ -147,16 +147,16 @@ def _datasets() -> Any:
 
 
 def dataset(build: Annotated[Any, arg(name="", constructor_factory=_datasets)]) -> None:
-    """Build a network of data that we know: the paper's three, as the paper has them, or Debian's packages.
+    """Build the network of a public dataset: one of the paper's three, or Debian's packages.
 
-    It reads the files as they are published, however large, a little at a time.
+    The published files are read as they are, as a stream, whatever their size.
 
     Example: heterformer dataset dblp downloads/ dblp.net
 
     Example: heterformer dataset debian debian.net
 
     Args:
-        build: Which data.
+        build: The dataset.
     """
 
 
@@ -166,7 +166,7 @@ def split(network: NetworkFolder, out: OutFile, options: Annotated[SplitOptions,
     Args:
         network: A folder that 'heterformer build' wrote.
         out: The Parquet file to write: part, query id, key id.
-        options: How to divide.
+        options: Sizes of the parts.
     """
     from heterformer.files import check_new
     from heterformer.network.split.draw import make_split
@@ -190,12 +190,12 @@ def train(
     config: Path | None = None,
     preset: Literal["paper"] | None = None,
 ) -> None:
-    """Train a model on a network, or go on with a run that was stopped: the same command does both.
+    """Train a model on a network, or resume a run: the same command does both.
 
     Args:
         network: A folder that 'heterformer build' wrote.
-        run: The run folder: configuration, checkpoints, metrics and, at the end, the model.
-        options: What decides the result, and the budget.
+        run: The run folder to write: configuration, checkpoints, metrics and the model.
+        options: Options of the model, the split and the training.
         model: Heterformer or one of the paper's baselines; '--model NAME --help' lists the options of each.
         config: A YAML file of options (or another run's config.yaml); flags override it.
         preset: 'paper' is the paper's hyper-parameter table; flags and --config override it.
@@ -216,18 +216,18 @@ def evaluate(
     vectors: Path | None = None,
     out: Path | None = None,
 ) -> None:
-    """What vectors are worth: link prediction, classification, clustering and a map, as far as labels allow.
+    """Evaluate vectors by link prediction, classification and clustering, and draw a map of them.
 
-    Writes report.md, report.json and figures into the run. Vectors of any other method, a Parquet table of
-    id, type and vector, are evaluated on a network in the same way:
+    Writes report.md, report.json and figures into the run. Vectors of any other method, in a Parquet table
+    with the columns id, type and vector, are evaluated in the same way:
 
         heterformer evaluate NET --vectors FILE
 
     Args:
         path: A folder that 'heterformer train' wrote; with --vectors, one that 'heterformer build' wrote.
-        options: What to do.
-        vectors: Evaluate these vectors instead of a run.
-        out: With --vectors, the folder for the report; FILE.report unless given.
+        options: Which tasks, on which labels.
+        vectors: Evaluate these vectors instead of a run's.
+        out: With --vectors, the folder of the report; by default, FILE.report.
     """
     _quiet_transformers()
     from heterformer.distributed import ProcessGroup, destroy_process_group
@@ -236,22 +236,22 @@ def evaluate(
 
     if vectors is None:
         if out is not None:
-            raise InputError("--out goes with --vectors; a run's report is written into the run.")
+            raise InputError("--out needs --vectors; the report of a run is written into the run.")
         place = path
         processes = ProcessGroup.from_environment(options.device)
-        found, about = report_on_run(path, options, processes)
+        report, about = report_on_run(path, options, processes)
         destroy_process_group()
         if not processes.is_main:
             return
     else:
         place = out or vectors.with_name(f"{vectors.name}.report")
-        found, about = report_on_vectors(vectors, path, place, options)
+        report, about = report_on_vectors(vectors, path, place, options)
     if options.json:
-        print_json(as_json(found, about))
+        print_json(as_json(report, about))
         return
-    for sheet in sheets(found):
+    for sheet in sheets(report):
         console.print(sheet.table())
-    for note in found.notes:
+    for note in report.notes:
         print_line(note)
     print_line(f"Wrote {place / PAGE}.")
 
@@ -265,18 +265,18 @@ def embed(
     hide_split: bool = False,
     device: Literal["auto", "cpu"] = "auto",
 ) -> None:
-    """Write a vector for every node, keyed by your own ids. After an interruption the same command goes on.
+    """Compute a vector for every node. After an interruption the same command resumes.
 
-    Several processes (torchrun --nproc-per-node N -m heterformer embed RUN OUT.parquet) divide the nodes and
+    Several processes (torchrun --nproc-per-node N -m heterformer embed RUN OUT.parquet) share the nodes and
     write a folder of Parquet tables, one each.
 
     Args:
         run: A folder that 'heterformer train' wrote.
-        out: NAME.parquet for a table (id, type, vector), or a folder's name, without an ending, for NumPy
-            arrays with lists of ids.
-        options: Which vectors to make.
-        network: Another network of the same types, with nodes that training did not see.
-        since: An earlier output: only nodes whose text or sampled neighbours changed are computed again.
+        out: NAME.parquet for a Parquet table (id, type, vector), or a name without a suffix for a folder of
+            NumPy arrays and lists of ids.
+        options: Which vectors to compute.
+        network: Embed another network of the same types, with nodes that training did not see.
+        since: An earlier output: recompute only nodes whose text or sampled neighbours have changed.
         hide_split: Hide the run's held-out pairs from the vectors, so that link prediction with them is fair.
         device: Where to compute: a GPU if there is one, or the CPU.
     """
@@ -301,19 +301,19 @@ def embed(
 
 
 def search(run: RunFolder, options: Annotated[SearchOptions, arg(name="")], query: QueryText = "") -> None:
-    """Rank nodes by a query text or by another node, and show which of their neighbours speak for them.
+    """Search nodes by a query text or a node, and show the neighbours that support each result.
 
-    The query may come with neighbours of its own, of any node type of the network:
+    A query text may have neighbours of its own, of any node type of the network:
 
         heterformer search RUN "personalised news" --author "Jane Doe" --venue ACL
 
-    The first search makes vectors of all nodes and keeps them in RUN/search, those of a --network that has
-    grown since training too: its new nodes are found and can be asked with like all others.
+    The first search computes the vectors of all nodes and stores them in RUN/search; so does the first search
+    of another --network, such as one with nodes that training did not see.
 
     Args:
         run: A folder that 'heterformer train' wrote.
-        options: What to search with, and for what.
-        query: The query text; --like searches with a node instead.
+        options: The query's neighbours, the types to rank, and how to search.
+        query: The query text; to search with a node, use --like instead.
     """
     _quiet_transformers()
     from heterformer.search.searcher import search_run
@@ -327,18 +327,18 @@ def search(run: RunFolder, options: Annotated[SearchOptions, arg(name="")], quer
 
 
 def explain(run: RunFolder, node: NodeId, options: Annotated[ExplainOptions, arg(name="")]) -> None:
-    """Show what a node's vector is made of: attention on its text and neighbours, and each one's share.
+    """Explain a node's vector: attention on its text and neighbours, and each neighbour's share.
 
-    It takes a run of Heterformer. The figure is the paper's attention map; with a second run it shows both:
+    Attention needs a run of Heterformer. The figure is the paper's attention map, of one run or of two:
 
         heterformer explain RUN P05-3014 --against RUN_WITHOUT_WARM_UP
 
-    A node without text attends to nothing; of such a node the neighbours with the closest vectors are shown.
+    A node without text has no attention; it is explained by the neighbours with the closest vectors.
 
     Args:
         run: A folder that 'heterformer train' wrote.
         node: The node's id or name.
-        options: What to explain, against what, and how it is shown.
+        options: The node's type, a run to compare with, and the output.
     """
     from heterformer.files import check_new
 
@@ -349,17 +349,17 @@ def explain(run: RunFolder, node: NodeId, options: Annotated[ExplainOptions, arg
 
     if options.figure is not None:
         check_new(options.figure)
-    found = explain_runs(run, node, options)
+    explanations = explain_runs(run, node, options)
     if not options.json:
-        console.print(*(explanation_tables(one, options.top) for one in found), sep="\n")
-    drawn = None
-    if attention := [one for one in found if isinstance(one, TextExplanation)]:
-        drawn = options.figure or figure_path(run, found[0].node.id, options.against)
-        draw_attention(attention, drawn, options.top)
+        console.print(*(explanation_tables(e, options.top) for e in explanations), sep="\n")
+    figure = None
+    if with_attention := [e for e in explanations if isinstance(e, TextExplanation)]:
+        figure = options.figure or figure_path(run, explanations[0].node.id, options.against)
+        draw_attention(with_attention, figure, options.top)
     if options.json:
-        print_json(as_json(found, drawn))
-    elif drawn is not None:
-        print_line(str(drawn))
+        print_json(as_json(explanations, figure))
+    elif figure is not None:
+        print_line(str(figure))
 
 
 def compare(
@@ -373,25 +373,25 @@ def compare(
     config: Path | None = None,
     preset: Literal["paper"] | None = None,
 ) -> None:
-    """Train several models alike on one network and tell which is best: the paper's tables for your data.
+    """Compare models on one network with the same split and budget: the paper's tables for your data.
 
-    Each model and seed has its run folder OUT/runs/MODEL/seed-N and a process of its own, one after the
-    other. All have one split and one budget: give --max-steps, --max-minutes or --epochs. The same command
-    goes on after an interruption; more models, more seeds or a larger budget can be asked for later.
-    The tables are in OUT/compare.md and OUT/compare.json, the figures in OUT/figures.
+    Models are trained one after the other, each seed into OUT/runs/MODEL/seed-N. Set the budget with
+    --max-steps, --max-minutes or --epochs. After an interruption the same command resumes; later calls can
+    add models and seeds or raise the budget. Tables are written to OUT/compare.md and OUT/compare.json,
+    figures to OUT/figures.
 
-    Groups of models are 'models' (the paper's twelve), 'baselines' (all but Heterformer), 'ablations' and
-    'dimensions' (Heterformer and what it is without its parts or with smaller textless embeddings) and 'all'.
+    Groups of models are 'models' (the paper's twelve), 'baselines' (all but Heterformer), 'ablations'
+    (Heterformer without one of its parts), 'dimensions' (smaller textless embeddings) and 'all'.
 
     Example: heterformer compare papers.net cmp --models heterformer bert --seeds 0 1 2 --max-steps 300
 
     Args:
         network: A folder that 'heterformer build' wrote.
         out: The folder of the comparison.
-        options: What all models have in common; an option that a model lacks does not concern it.
-        models: What to compare: names of models, of ablations or of groups.
-        seeds: Train each model once with each of these; the split stays the same (--split.seed).
-        table_only: Train nothing, make tables and figures of all runs that are finished by now.
+        options: Options of all models; a model ignores those that it does not have.
+        models: The models to compare: names of models, ablations or groups.
+        seeds: Train each model once with each seed; the split stays the same (--split.seed).
+        table_only: Train nothing; write tables and figures of the runs that are complete.
         config: A YAML file of options (or a config.yaml or compare.yaml); flags override it.
         preset: 'paper' is the paper's hyper-parameter table; flags and --config override it.
     """
@@ -404,25 +404,25 @@ def compare(
     from heterformer.comparison.table import as_table, write_comparison
 
     if table_only:
-        found = finished_comparison(out, network)
+        comparison = finished_comparison(out, network)
     else:
         opened = Network.open(network)
-        found = compare_models(
+        comparison = compare_models(
             opened, out, models, seeds, options, observe=lambda state: write_comparison(state, out)
         )
-    write_comparison(found, out)
-    draw_comparison(found, out / "figures")
-    console.print(as_table(found))
-    if found.failed:
-        named = ", ".join(f"{row.variant.name} seed {seed.seed}" for row, seed in found.failed)
-        raise InputError(f"{out}: failed: {named}; see {out / 'compare.md'}; the same command tries again.")
+    write_comparison(comparison, out)
+    draw_comparison(comparison, out / "figures")
+    console.print(as_table(comparison))
+    if comparison.failed:
+        failed = ", ".join(f"{row.variant.name} seed {seed.seed}" for row, seed in comparison.failed)
+        raise InputError(f"{out}: failed: {failed}; see {out / 'compare.md'}; the same command tries again.")
 
 
 def plot(path: Annotated[Path, Positional, arg(metavar="PATH")]) -> None:
-    """Draw the figures of a comparison or of a single run into PATH/figures, as PNG files.
+    """Draw the figures of a comparison or of a run, as PNG files in PATH/figures.
 
-    A comparison gives the models side by side, learning curves, the effect of warm-up, ablation bars and the
-    curve of the textless dimension, as far as it has the runs; a run gives its loss and validation curve.
+    For a comparison: models side by side, learning curves, the effect of the warm-up, ablations and textless
+    dimensions, as far as it has the runs. For a run: its loss and validation curves.
 
     Args:
         path: A folder that 'heterformer compare' or 'heterformer train' wrote.
@@ -433,12 +433,12 @@ def plot(path: Annotated[Path, Positional, arg(metavar="PATH")]) -> None:
     from heterformer.training.run import Run
 
     out = path / "figures"
-    drawn = (
+    figures = (
         draw_comparison(finished_comparison(path), out) if is_comparison(path) else draw_run(Run(path), out)
     )
-    if not drawn:
-        raise InputError(f"{path}: nothing to draw yet; figures need finished runs or evaluations.")
-    for file in drawn:
+    if not figures:
+        raise InputError(f"{path}: nothing to draw yet; figures need complete runs or evaluations.")
+    for file in figures:
         print_line(str(file))
 
 
@@ -448,16 +448,16 @@ def map_nodes(
     vectors: Path | None = None,
     out: Path | None = None,
 ) -> None:
-    """Draw a map of a run's nodes by their vectors: map.png in RUN/figures, and map.html to explore it.
+    """Draw a map of a run's nodes by t-SNE of their vectors: RUN/figures/map.png and map.html.
 
-    Colours tell labels or, without labels, node types. The page opens in any browser, also offline: point at
-    nodes, search them by name or id, zoom, and hide classes.
+    Colours show labels or, without labels, node types. The page opens in any browser, also offline: point at
+    nodes, search by name or id, zoom, and hide classes.
 
     Args:
         run: A folder that 'heterformer train' wrote.
         options: Which nodes to show, and how to lay them out.
-        vectors: Take these vectors instead of the run's own: of 'heterformer embed' or any other method.
-        out: The folder to write; unless given, RUN/figures or, with --vectors, FILE.figures.
+        vectors: Use these vectors, of 'heterformer embed' or any other method, instead of the run's own.
+        out: The folder to write into; by default, RUN/figures or, with --vectors, FILE.figures.
     """
     _quiet_transformers()
     from heterformer.maps.draw import draw_run_map
@@ -476,18 +476,18 @@ def plan(
     config: Path | None = None,
     preset: Literal["paper"] | None = None,
 ) -> None:
-    """Tell what training and embedding a network will need: memory, disk, steps, bytes exchanged, hours.
+    """Estimate the memory, disk space, traffic and time that training and embedding a network need.
 
-    It takes the options of 'heterformer train', and those of 'heterformer embed' after --embed. A network
-    that does not exist yet is planned for by one of its shape:
+    Takes the options of 'heterformer train' and, with the prefix --embed, those of 'heterformer embed'. To
+    plan for a larger network, give its numbers of nodes:
 
         heterformer plan NET --batch-size 256 --counts paper=1e8 author=5e7 --pairs-per-second 2000
 
     Args:
         network: A folder that 'heterformer build' wrote.
-        training: How it will be trained.
-        options: For how many processes, for how large a network, and how fast one process is.
-        embed: How it will be embedded.
+        training: Options of the training.
+        options: Numbers of processes, size of the network, and speed of a process.
+        embed: Options of the embedding.
         model: Heterformer or one of the paper's baselines; '--model NAME --help' lists the options of each.
         config: A YAML file of options (or a run's config.yaml); flags override it.
         preset: 'paper' is the paper's hyper-parameter table; flags and --config override it.
@@ -498,15 +498,15 @@ def plan(
     from heterformer.plan.core import make_plan
     from heterformer.plan.table import as_json, plan_tables
 
-    found = make_plan(Network.open(network), training, embed, options)
+    estimate = make_plan(Network.open(network), training, embed, options)
     if options.json:
-        print_json(as_json(found))
+        print_json(as_json(estimate))
     else:
-        console.print(plan_tables(found))
+        console.print(plan_tables(estimate))
 
 
 def _quiet_transformers() -> None:
-    """Our own bars and sentences are enough. Imported here because it takes seconds."""
+    """Silence Transformers: our own progress bars are enough. Imported here because it takes seconds."""
     from transformers.utils import logging
 
     logging.set_verbosity_error()
@@ -530,4 +530,4 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "synth": synth,
     "dataset": dataset,
 }
-TOGETHER = ("train", "embed", "evaluate")  # what several processes can work on
+DISTRIBUTED = ("train", "embed", "evaluate")  # run in several processes, too

@@ -13,26 +13,29 @@ import tyro
 from rich.text import Text
 
 from heterformer import __version__
-from heterformer.cli.commands import COMMANDS, TOGETHER
+from heterformer.cli.commands import COMMANDS, DISTRIBUTED
 from heterformer.cli.flags import in_flags, with_defaults, with_neighbor_flags
 from heterformer.cli.training_flags import training_defaults
 from heterformer.errors import InputError, OptionError, ReportedElsewhereError
 from heterformer.progress import messages, say
 
 TRAINING = {"train": "options", "compare": "options", "plan": "training"}  # arguments with training options
-LINGER = 60.0  # seconds that a process waits for another of them to tell what is wrong
+LINGER = 60.0  # seconds that a process waits for another one to print the error
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run one command. A mistake of the user's is one sentence and exit code 1; Ctrl-C is 130."""
+    """Run one command. An ``InputError`` is printed as one sentence, with exit code 1; Ctrl-C gives 130."""
     arguments = sys.argv[1:] if arguments is None else arguments
     if list(arguments) == ["--version"]:
         print(f"heterformer {__version__}")
         return
     signal.signal(signal.SIGTERM, _interrupt)  # so that a stopped build cleans up as an interrupted one does
     try:
-        _check_alone(arguments)
+        _check_world_size(arguments)
         _run(list(arguments))
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever read the output has seen enough, such as 'head'
+        _end_without_reader()
     except ReportedElsewhereError:
         _end_after_another()
     except OptionError as error:
@@ -42,9 +45,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         _fail(f"{where}{error.strerror or error}.")
-    except SystemExit as exit_:  # words that tyro does not know
-        if exit_.code and not _first_here():
+    except SystemExit as exit_:  # help, or words that tyro does not know
+        if exit_.code and not _is_local_main():
             _end_after_another()
+        try:
+            sys.stdout.flush()
+        except BrokenPipeError:
+            _end_without_reader()
         raise
     except KeyboardInterrupt:
         say("interrupted")
@@ -67,12 +74,12 @@ def _run(words: list[str]) -> None:
         prog="heterformer",
         description="Vectors for every node of a text-rich network.",
         args=words,
-        console_outputs=_first_here(),
+        console_outputs=_is_local_main(),
     )
 
 
 def _summary(command: Callable[..., Any]) -> Callable[[], None]:
-    """A command's first sentence: of all commands but the one to run, tyro needs to know no more."""
+    """A stand-in with a command's first sentence: tyro needs no more of the commands that do not run."""
 
     def summary() -> None: ...
 
@@ -81,31 +88,37 @@ def _summary(command: Callable[..., Any]) -> Callable[[], None]:
 
 
 def _fail(sentence: str) -> NoReturn:
-    """Tell the user. What is wrong before processes know each other is wrong for all of a machine."""
-    if not _first_here() and not _process_group_is_initialized():
+    """Print the error, once: before the process group exists, it occurs in all processes."""
+    if not _is_local_main() and not _process_group_is_initialized():
         _end_after_another()
     messages.print(Text.assemble(("error: ", "bold red"), sentence), soft_wrap=True)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # torchrun may send one while Python ends
     sys.exit(1)
 
 
+def _end_without_reader() -> NoReturn:
+    """End as a program that SIGPIPE stops, without a word about it when Python closes its output."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(128 + signal.SIGPIPE)
+
+
 def _end_after_another() -> NoReturn:
-    """Fail without a word, but not before the one that tells why: torchrun ends all as soon as one ends."""
+    """Fail silently, but later than the process that prints why: torchrun ends all as soon as one ends."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     time.sleep(LINGER)
     sys.exit(1)
 
 
-def _check_alone(arguments: Sequence[str]) -> None:
+def _check_world_size(arguments: Sequence[str]) -> None:
     count, command = int(os.environ.get("WORLD_SIZE", "1")), next(iter(arguments), "")
     vectors = any(word == "--vectors" or word.startswith("--vectors=") for word in arguments)
-    given = " --vectors" if command == "evaluate" and vectors else ""  # nothing to divide
-    if count > 1 and command in COMMANDS and (given or command not in TOGETHER):
-        started = f"'heterformer {command}{given}' works in one process, but {count} were started"
-        raise InputError(f"{started}; leave torchrun or accelerate launch away.")
+    flag = " --vectors" if command == "evaluate" and vectors else ""  # nothing to divide
+    if count > 1 and command in COMMANDS and (flag or command not in DISTRIBUTED):
+        problem = f"'heterformer {command}{flag}' runs in one process, but {count} were started"
+        raise InputError(f"{problem}; start it without torchrun or accelerate launch.")
 
 
-def _first_here() -> bool:
+def _is_local_main() -> bool:
     """Whether this is the main process of this machine (local rank 0)."""
     return int(os.environ.get("WORLD_SIZE", "1")) == 1 or os.environ.get("LOCAL_RANK", "0") == "0"
 

@@ -1,4 +1,4 @@
-"""What a user can choose about vectors. Each option has one sentence, which is also its help text."""
+"""Options of embedding a network. Each option has one sentence, which is also its help text."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ Precision = Literal["float32", "bf16"]
 
 @dataclass(frozen=True)
 class EmbedOptions:
-    """Which vectors to make, and from what."""
+    """Which vectors to compute, from which neighbours, in which precision."""
 
     types: tuple[str, ...] = ()
-    """Only these node types; all of them unless given."""
+    """Embed nodes of these types; by default, of all types."""
     all_neighbors: int | None = None
-    """Take all neighbours of a node, up to so many of each type, instead of the training's sample size."""
+    """Use all neighbours of a node, up to this number of each type, instead of a sample as in training."""
     dtype: Literal["float32", "float16"] = "float32"
-    """Precision of the written vectors."""
+    """Data type of the written vectors."""
     states_dtype: Literal["float32", "float16"] = "float32"
-    """Precision of the texts' states on disk in between; float16 takes half the space and rounds."""
+    """Data type of the text states, which are kept on disk meanwhile; float16 halves the space and rounds."""
     precision: Precision = "float32"
-    """Precision of matrix products; bf16 is faster where the processor has it, and rounds."""
+    """Precision of matrix products; bf16 rounds, and is faster on hardware that supports it."""
     states: Literal["shared", "own"] = "shared"
-    """Of several processes: one file of texts' states for all, or each computes those that its nodes need."""
+    """With several processes: share one file of text states, or let each compute those that it needs."""
     h0: bool = False
-    """Also write textless nodes' own short embeddings, in a column or array h0; always, if some were new."""
+    """Also write the short embeddings of textless nodes, as h0; always, if some nodes were folded in."""
     seed: int = 0
-    """Seed of the neighbour sample."""
+    """Seed for sampling neighbours."""
 
     def __post_init__(self) -> None:
         if self.all_neighbors is not None and self.all_neighbors < 1:

@@ -119,9 +119,10 @@ class Explainer:
 
     def find(self, name: str, node_type: str = "") -> Node:
         """A node by its id or name."""
-        known = self.schema.node_types
-        types = (node_type_named(self.schema, node_type, "--type"),) if node_type else known
-        return find_node(self.network, name, types, "--type")
+        types = self.schema.node_types
+        if node_type:
+            types = (node_type_named(self.schema, node_type, ExplainOptions, "node_type"),)
+        return find_node(self.network, name, types, ExplainOptions, "node_type")
 
     def explain(self, node: Node, queries: Literal["auto", "cls", "all"] = "auto") -> Explanation:
         """Read the model and explain one node."""

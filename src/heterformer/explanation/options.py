@@ -1,4 +1,4 @@
-"""What a user can choose about an explanation. Each option has one sentence, which is also its help text."""
+"""Options of an explanation. Each option has one sentence, which is also its help text."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from heterformer.errors import OptionError
 
 @dataclass(frozen=True)
 class ExplainOptions:
-    """What to explain, against what, and how it is shown."""
+    """The node's type, a run to compare with, and the output."""
 
     node_type: Annotated[str, arg(name="type", metavar="TYPE")] = ""
     """The node's type, if nodes of several types have its id or name."""
     against: Annotated[Path | None, arg(metavar="OTHER_RUN")] = None
-    """Another run on the same network to show beside it, such as one trained with --no-warm-up."""
+    """Another run on the same network to show beside it, such as one without warm-up."""
     queries: Literal["auto", "cls", "all"] = "auto"
-    """Whose attention: [CLS]'s, all tokens' (mean), or (auto) that of the tokens the vector is read from."""
+    """Whose attention to show: that of [CLS], the mean over all tokens, or (auto) that of the readout."""
     top: int = 10
-    """Show so many neighbours of each kind; JSON has all."""
+    """Number of neighbours of each kind to show; JSON has all."""
     figure: Path | None = None
-    """The PNG file to draw; RUN/figures/attention-ID.png (-against-OTHER_RUN.png) unless given."""
+    """The PNG file to write; by default, RUN/figures/attention-ID.png."""
     json: bool = False
     """Print JSON instead of tables."""
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from heterformer.embedding.node_vectors import Vectorized
 from heterformer.errors import InputError, OptionError
-from heterformer.maps.options import MOST_CLASSES, MapOptions
+from heterformer.maps.options import MAX_CLASSES, MapOptions
 from heterformer.maps.projection import Floats, first_not_finite, place_among, project
 from heterformer.network.labels import label_lists
 from heterformer.network.schema import NodeType
@@ -169,7 +169,7 @@ def _classes(
             expected = f"expected a label of {nodes}: {known}" if frequent else f"but {nodes} have no labels"
             problem = f"has {label!r}, {expected}."
             raise OptionError(options, "classes", problem)
-    return tuple(dict.fromkeys(options.classes)) or tuple(frequent[:MOST_CLASSES])
+    return tuple(dict.fromkeys(options.classes)) or tuple(frequent[:MAX_CLASSES])
 
 
 def _eligible(count: int, lists: pl.Series | None, classes: Sequence[str]) -> Rows:

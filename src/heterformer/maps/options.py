@@ -1,4 +1,4 @@
-"""What a user can choose about a map. Each option has one sentence, which is also its help text."""
+"""Options of a map. Each option has one sentence, which is also its help text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from math import inf
 
 from heterformer.errors import OptionError
 
-MOST_CLASSES = 8  # colours that everybody can tell apart
+MAX_CLASSES = 8  # colours that remain distinct with colour blindness
 
 
 @dataclass(frozen=True)
@@ -15,19 +15,20 @@ class MapOptions:
     """Which nodes to show, and how to lay them out."""
 
     types: tuple[str, ...] = ()
-    """Show nodes of these types; unless given, of text-rich types with labels or, without labels, of all."""
+    """Show nodes of these types; by default, of text-rich types with labels or, without labels, of all."""
     classes: tuple[str, ...] = ()
-    """Show only nodes with these labels, eight at most; unless given, all, and frequent labels in colour."""
+    """Show only nodes with these labels, at most eight; by default, all nodes, the most frequent labels in
+    colour."""
     max_nodes: int = 5000
-    """Show a random sample of so many nodes, as many of each type as far as there are."""
+    """Maximum number of nodes; more are sampled at random, equally many of each type."""
     perplexity: float = 30.0
-    """How many neighbours a node should stay close to; less if there are few nodes."""
+    """Perplexity of t-SNE; lowered for few nodes."""
     seed: int = 0
-    """Seed of the sample and of the layout."""
+    """Seed for the sample and the layout."""
 
     def __post_init__(self) -> None:
-        if len(set(self.classes)) > MOST_CLASSES:
-            problem = f"has {len(set(self.classes))} labels, expected at most {MOST_CLASSES}."
+        if len(set(self.classes)) > MAX_CLASSES:
+            problem = f"has {len(set(self.classes))} labels, expected at most {MAX_CLASSES}."
             raise OptionError(self, "classes", problem)
         if self.max_nodes < 1:
             raise OptionError(self, "max_nodes", f"is {self.max_nodes}, expected at least 1.")

@@ -10,7 +10,7 @@ from unicodedata import combining, normalize
 
 import polars as pl
 
-from heterformer.errors import InputError
+from heterformer.errors import InputError, OptionError
 from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
 
@@ -30,19 +30,21 @@ def find_node(
     network: Network,
     name: str,
     node_types: Sequence[NodeType],
-    flag: str = "--like-type",
+    options: object = None,
+    field: str = "node_type",
     max_listed: int = 5,
 ) -> Node:
     """The one node of these types with this id, else with this display name, else regardless of case.
 
-    ``flag`` is the option that chooses the node type; an error lists at most ``max_listed`` nodes.
+    ``field`` of ``options`` chooses the node type; an error lists at most ``max_listed`` nodes.
     """
     for matched_by, nodes in _matches(network, name, node_types):
         if len(nodes) == 1:
             return nodes[0]
         if nodes and matched_by == "id":
             listed = ", ".join(repr(node.node_type) for node in nodes)
-            raise InputError(f"the id {name!r} exists in the node types {listed}; choose one with {flag}.")
+            problem = f"is missing: the id {name!r} exists in the node types {listed}; choose one."
+            raise OptionError(options, field, problem)
         if nodes:
             ids = [f"{t} {network.ids(t, [row])[0]!r}" for t, row in nodes[:max_listed]]
             listed = ", ".join(ids) + (", …" if len(nodes) > max_listed else "")

@@ -1,4 +1,4 @@
-"""What a user can choose about a plan. Each option has one sentence, which is also its help text."""
+"""Options of a plan. Each option has one sentence, which is also its help text."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from tyro.conf import arg
 from heterformer.errors import InputError, OptionError
 from heterformer.network.schema import NodeType
 
-MOST_NODES = 2**31 - 1  # rows are numbered in 32 bits
+MAX_NODES = 2**31 - 1  # rows are numbered in 32 bits
 
 
 @dataclass(frozen=True)
 class PlanOptions:
-    """For how many processes, for how large a network, and how fast one process is."""
+    """Numbers of processes, size of the network, and speed of a process."""
 
     processes: tuple[int, ...] = (1, 8, 64)
-    """Numbers of processes to plan for; a process has a GPU of its own, or CPUs."""
+    """Numbers of processes to plan for, each with its own GPU or CPUs."""
     counts: Annotated[tuple[str, ...], arg(metavar="TYPE=NUMBER")] = ()
-    """Plan for a network like NET with other numbers of nodes: --counts paper=1e8 author=5e7."""
+    """Plan for a network like NET with these numbers of nodes: paper=1e8 author=5e7."""
     scale: float = 1.0
-    """Plan for a network like NET with so many times the nodes of every type that --counts leaves out."""
+    """Multiply the numbers of nodes of all other types by this factor."""
     pairs: float | None = None
-    """Training pairs; unless given those of NET's split, in proportion to the nodes."""
+    """Number of training pairs; by default, that of NET's split, in proportion to the nodes."""
     pairs_per_second: float | None = None
-    """How many pairs one process trains on in a second; unless given it is measured here."""
+    """Training speed of one process, in pairs per second; by default, measured on this machine."""
     nodes_per_second: float | None = None
-    """How many text-rich nodes one process embeds in a second; unless given it is measured here."""
+    """Embedding speed of one process, in text-rich nodes per second; by default, measured on this machine."""
     measure: bool = True
-    """Take a few steps with random weights on this machine for speeds that are not given."""
+    """Measure speeds that are not given, by a few steps with random weights."""
     bandwidth: float = 1.25
-    """Gigabytes that a process can send to the others in a second; 1.25 is Ethernet of 10 Gbit/s."""
+    """Network bandwidth of a process in GB/s; 1.25 is 10-Gbit Ethernet."""
     json: bool = False
     """Print JSON instead of tables."""
 
@@ -48,28 +48,27 @@ class PlanOptions:
 
     def counts_for(self, counts: Mapping[NodeType, int]) -> dict[NodeType, int]:
         """The numbers of nodes to plan for, given those of the network."""
-        given = {}
-        for words in self.counts:
-            node_type, _, number = words.rpartition("=")
+        planned = {t: round(self.scale * n) for t, n in counts.items()}
+        for value in self.counts:
+            node_type, _, number = value.rpartition("=")
             if node_type not in counts:
                 known = ", ".join(counts)
-                problem = f"has {words!r}, expected TYPE=NUMBER with a type of {known}."
+                problem = f"has {value!r}, expected TYPE=NUMBER with a type of {known}."
                 raise OptionError(self, "counts", problem)
-            given[node_type] = _count(words, number)
-        found = {t: given.get(t, round(self.scale * n)) for t, n in counts.items()}
-        for node_type, count in found.items():
-            if not 1 <= count <= MOST_NODES:
-                expected = f"expected 1 to {MOST_NODES:,}, what a network can hold of a type"
-                raise InputError(f"a plan for {count:,} {node_type} nodes; {expected}.")
-        return found
+            planned[node_type] = _count(value, number)
+        for node_type, count in planned.items():
+            if not 1 <= count <= MAX_NODES:
+                expected = f"expected 1 to {MAX_NODES:,} nodes of a type"
+                raise InputError(f"the plan has {count:,} {node_type} nodes, {expected}.")
+        return planned
 
 
-def _count(words: str, number: str) -> int:
+def _count(value: str, number: str) -> int:
     try:
         count = round(float(number))
     except (ValueError, OverflowError):
         count = -1
     if count < 0:
-        problem = f"has {words!r}, expected a number such as 100000 or 1e8."
+        problem = f"has {value!r}, expected a number such as 100000 or 1e8."
         raise OptionError(PlanOptions, "counts", problem)
     return count

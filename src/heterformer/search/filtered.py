@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from heterformer.search.index import BLOCK, NONE, Found, Index, Matrix, Rows, best_of
+from heterformer.search.index import BLOCK, NONE, TopRows, Index, Matrix, Rows, top_rows
 
 FEW = 100_000  # rows among which exact search takes less than asking an index again and again
 
@@ -18,7 +18,7 @@ def search_among(
     rows: Rows,
     without: Rows = NONE,
     few: int = FEW,
-) -> Found:
+) -> TopRows:
     """The ``k`` best of ``rows`` (ascending), ``without`` some.
 
     Exact search looks at these rows alone. An approximate index is asked for more and more results until
@@ -31,14 +31,14 @@ def search_among(
             (found,) = index.search(query[None], count, without)
             kept = np.isin(found.rows, rows, assume_unique=True)
             if kept.sum() >= k:
-                return Found(found.rows[kept][:k], found.scores[kept][:k])
+                return TopRows(found.rows[kept][:k], found.scores[kept][:k])
             count *= 4
     return best_among(matrix, query, rows, k)
 
 
-def best_among(matrix: Matrix, query: NDArray[np.float32], rows: Rows, k: int, block: int = BLOCK) -> Found:
+def best_among(matrix: Matrix, query: NDArray[np.float32], rows: Rows, k: int, block: int = BLOCK) -> TopRows:
     """The same by exact search, a block of rows at a time."""
-    found = best_of(matrix, query, NONE, k)
+    found = top_rows(matrix, query, NONE, k)
     for start in range(0, len(rows), block):
-        found = best_of(matrix, query, np.concatenate([found.rows, rows[start : start + block]]), k)
+        found = top_rows(matrix, query, np.concatenate([found.rows, rows[start : start + block]]), k)
     return found

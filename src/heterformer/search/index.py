@@ -17,20 +17,20 @@ ROUNDING = 1e-6  # by which a float32 product may be off, relative to the length
 NONE: Rows = np.empty(0, dtype=np.int64)
 
 
-class Found(NamedTuple):
-    """The best nodes for one query, best first; equal scores by row."""
+class TopRows(NamedTuple):
+    """The best rows for one query, best first; equal scores by row."""
 
     rows: Rows  # (k,)
     scores: NDArray[np.float64]  # (k,) inner products
 
 
 class Index(Protocol):
-    """What can find the best nodes of one type."""
+    """Searches the vectors of one node type."""
 
     name: str
 
-    def search(self, queries: Queries, k: int, without: Rows = NONE) -> list[Found]:
-        """The ``k`` best rows for each query (all, if there are fewer), ``without`` some."""
+    def search(self, queries: Queries, k: int, without: Rows = NONE) -> list[TopRows]:
+        """The ``k`` best rows for each query (all, if there are fewer), leaving out the rows ``without``."""
 
 
 class ExactIndex:
@@ -41,37 +41,37 @@ class ExactIndex:
     def __init__(self, matrix: Matrix, block: int = BLOCK) -> None:
         self.matrix, self.block = matrix, block
 
-    def search(self, queries: Queries, k: int, without: Rows = NONE) -> list[Found]:
+    def search(self, queries: Queries, k: int, without: Rows = NONE) -> list[TopRows]:
         queries, without = np.asarray(queries, dtype=np.float32), np.sort(without)
-        best = [Best(self.matrix, query, k) for query in queries]
+        top = [TopK(self.matrix, query, k) for query in queries]
         for start in range(0, len(self.matrix), self.block):
             block = np.asarray(self.matrix[start : start + self.block], dtype=np.float32)  # (b, d)
             scores = queries @ block.T  # (Q, b)
-            first, last = np.searchsorted(without, [start, start + len(block)])
-            scores[:, without[first:last] - start] = -np.inf
-            for one, row in zip(best, scores, strict=True):
-                one.meet(start, row)
-        return [one.found for one in best]
+            lower, upper = np.searchsorted(without, [start, start + len(block)])
+            scores[:, without[lower:upper] - start] = -np.inf
+            for best, row in zip(top, scores, strict=True):
+                best.update(start, row)
+        return [best.top for best in top]
 
 
-class Best:
-    """The best rows met so far, for one query."""
+class TopK:
+    """The best rows of the blocks seen so far, for one query."""
 
     def __init__(self, matrix: Matrix, query: NDArray[np.float32], k: int) -> None:
         self.matrix, self.query, self.k = matrix, query, k
-        self.found = Found(NONE, np.empty(0))
+        self.top = TopRows(NONE, np.empty(0))
 
-    def meet(self, start: int, scores: NDArray[np.float32]) -> None:
-        """Look at the scores of one more block, which may be off by rounding."""
+    def update(self, start: int, scores: NDArray[np.float32]) -> None:
+        """Take in the scores of one more block, which may be off by rounding."""
         near = (scores >= self._floor(start, scores)) & (scores > -np.inf)
-        rows = np.concatenate([self.found.rows, start + np.flatnonzero(near)])
-        if len(rows) > len(self.found.rows):
-            self.found = best_of(self.matrix, self.query, rows, self.k)
+        rows = np.concatenate([self.top.rows, start + np.flatnonzero(near)])
+        if len(rows) > len(self.top.rows):
+            self.top = top_rows(self.matrix, self.query, rows, self.k)
 
     def _floor(self, start: int, scores: NDArray[np.float32]) -> float:
         """What a score must reach to be among the best, less rounding, so that no tie is lost to it."""
-        if len(self.found.rows) == self.k:
-            row, floor = self.found.rows[-1], float(self.found.scores[-1])
+        if len(self.top.rows) == self.k:
+            row, floor = self.top.rows[-1], float(self.top.scores[-1])
         elif len(scores) > self.k:
             last = np.argpartition(scores, -self.k)[-self.k]
             row, floor = start + last, float(scores[last])
@@ -81,9 +81,9 @@ class Best:
         return floor - ROUNDING * float(length * np.linalg.norm(self.query))
 
 
-def best_of(matrix: Matrix, query: NDArray[np.float32], rows: Sequence[int] | Rows, k: int) -> Found:
-    """The best of some rows. In double precision and row by row, so that equal vectors tie exactly."""
+def top_rows(matrix: Matrix, query: NDArray[np.float32], rows: Sequence[int] | Rows, k: int) -> TopRows:
+    """The ``k`` best of some rows. In double precision and row by row, so that equal vectors tie exactly."""
     rows = np.asarray(rows, dtype=np.int64)
     scores = (matrix[rows].astype(np.float64) * query.astype(np.float64)).sum(1)  # (r,)
     order = np.lexsort((rows, -scores))[:k]
-    return Found(rows[order], scores[order])
+    return TopRows(rows[order], scores[order])

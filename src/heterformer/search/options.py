@@ -15,28 +15,30 @@ IndexChoice = Literal["auto", "exact", "approximate"]
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """What to search with, and for what."""
+    """The query's neighbours, the types to rank, and how to search."""
 
     neighbors: Annotated[tuple[str, ...], arg(name="with", metavar="TYPE=NAME"), UseAppendAction] = ()
-    """A neighbour of the query by id or name: --with author="Jane Doe" or, for short, --author "Jane Doe"."""
+    """A neighbour of the query text, by id or name: author="Jane Doe". On the command line a node type is an
+    option as well: --author "Jane Doe"."""
     like: Annotated[str, arg(metavar="ID")] = ""
-    """Instead of a query text: more like this node, given by id or name; it may have no text of its own."""
+    """Search with this node, given by id or name, instead of a query text; it need not have a text."""
     like_type: Annotated[str, arg(metavar="TYPE")] = ""
-    """The type of the --like node, if nodes of several types have its id or name."""
+    """The type of that node, if nodes of several types have its id or name."""
     types: Annotated[tuple[str, ...], arg(name="type", metavar="TYPE"), UseAppendAction] = ()
-    """Rank nodes of this type; unless given, what a query may link to or, for --like, nodes with text."""
+    """Rank nodes of this type; by default, the predicted relation's target type or, with a node, text-rich
+    types."""
     top: int = 10
-    """Show so many nodes of each type."""
+    """Number of results of each type."""
     where: Annotated[str, arg(metavar="FILTER")] = ""
     """Rank only nodes that meet this filter over their columns: "year >= 2015 and venue == 'ACL'"."""
     exclude_known: bool = False
-    """Leave out nodes that are neighbours of the query or of the --like node already."""
+    """Leave out nodes that are already neighbours of the query."""
     index: IndexChoice = "auto"
-    """Exact search, an approximate index, or (auto) an index for types of a million nodes or more."""
+    """Exact search, an approximate index (FAISS), or (auto) an index for types of a million nodes or more."""
     network: Path | None = None
     """Search another network of the same types, with nodes that training did not see."""
     vectors: Path | None = None
-    """Search in these vectors ('heterformer embed' wrote them) instead of in those that the run keeps."""
+    """Search in these vectors, which 'heterformer embed' wrote, instead of the run's own."""
     device: Literal["auto", "cpu"] = "auto"
     """Where to compute: a GPU if there is one, or the CPU."""
     json: bool = False

@@ -1,4 +1,4 @@
-"""A query's vector: what the run's model says of a text that is no node of the network."""
+"""Encodes query texts, which are no nodes of the network, with a run's model."""
 
 from __future__ import annotations
 

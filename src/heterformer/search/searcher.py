@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heterformer.device import Device
-from heterformer.errors import InputError
+from heterformer.errors import InputError, OptionError
 from heterformer.network.lookup import Node, find_node
 from heterformer.network.schema import NodeType, Schema
 from heterformer.network.store import Network
@@ -32,16 +32,16 @@ TYPICAL = 1024  # nodes that a type's usual inner products are estimated from
 
 @dataclass(frozen=True)
 class Query:
-    """What is searched for: a vector, and the nodes known to be next to it."""
+    """The vector to search with, and the nodes known to be its neighbours."""
 
     vector: NDArray[np.float32]  # (d,)
-    node: Node | None = None  # whose vector it is, if it is a node's
+    node: Node | None = None  # the node that the vector belongs to, if any
     neighbors: tuple[Node, ...] = ()  # of a query text
 
 
 @dataclass(frozen=True)
 class Named:
-    """A node as a person knows it."""
+    """A node by type, id and display name."""
 
     node_type: NodeType
     id: str
@@ -49,8 +49,8 @@ class Named:
 
     @classmethod
     def of(cls, network: Network, node: Node) -> Named:
-        (identity,), (name,) = (f(node.node_type, [node.row]) for f in (network.ids, network.names))
-        return cls(node.node_type, identity, name)
+        (node_id,), (name,) = (f(node.node_type, [node.row]) for f in (network.ids, network.names))
+        return cls(node.node_type, node_id, name)
 
 
 @dataclass(frozen=True)
@@ -117,11 +117,11 @@ class Searcher:
         device: Device = "auto",
     ) -> None:
         self.run = Run(path)
-        self.network = self.run.network() if network is None else self._other(network)
+        self.network = self.run.network() if network is None else self._open_other(network)
         self.schema = self.network.schema
         self._vectors, self.device = vectors, device
 
-    def _other(self, path: Path | str) -> Network:
+    def _open_other(self, path: Path | str) -> Network:
         """Another network than the run's own, with nodes that training did not see."""
         network = Network.open(path)
         self.run.config()  # refuses a folder that is no run
@@ -130,12 +130,12 @@ class Searcher:
 
     @cached_property
     def store(self) -> SearchStore:
-        """The vectors. Making them can take long, so a query is checked before."""
+        """The vectors. The first time they are computed, which can take long, so check the query before."""
         return SearchStore.open(self.run, self.network, self._vectors, self.device)
 
     @cached_property
     def encoder(self) -> QueryEncoder:
-        """The model, for texts."""
+        """The model, for query texts."""
         return QueryEncoder(self.run, self.network, lambda t: self.store.h0(t), self.device)
 
     def search(
@@ -168,42 +168,50 @@ class Searcher:
         _check_query(text, neighbors, like, like_type)
         if where:
             check_filter(where)
-        chosen = tuple(node_type_named(self.schema, t, "--type") for t in types)
+        node_types = tuple(node_type_named(self.schema, t, SearchOptions, "types") for t in types)
         node = self._like(like, like_type) if like else None
-        near = tuple(self._neighbor(words) for words in neighbors)
-        query = self.text(text, near) if node is None else self.like(node)
+        neighbor_nodes = tuple(self._neighbor(value) for value in neighbors)
+        query = self.text(text, neighbor_nodes) if node is None else self.like(node)
         rankings = tuple(
             self.rank(query, t, top, exclude_known=exclude_known, index=index, where=where)
-            for t in dict.fromkeys(chosen or self.default_types(query))
+            for t in dict.fromkeys(node_types or self.default_types(query))
         )
         return Answer(
             text=text,
-            neighbors=tuple(Named.of(self.network, n) for n in near),
+            neighbors=tuple(Named.of(self.network, n) for n in neighbor_nodes),
             like=None if node is None else Named.of(self.network, node),
             rankings=rankings,
         )
 
     def _like(self, name: str, node_type: str) -> Node:
-        types = (node_type_named(self.schema, node_type, "--like-type"),) if node_type else ()
-        return find_node(self.network, name, types or self.schema.node_types)
+        types = self.schema.node_types
+        if node_type:
+            types = (node_type_named(self.schema, node_type, SearchOptions, "like_type"),)
+        return find_node(self.network, name, types, SearchOptions, "like_type")
 
-    def _neighbor(self, words: str) -> Node:
-        node_type, equals, name = words.partition("=")
+    def _neighbor(self, value: str) -> Node:
+        name_of_type, equals, name = value.partition("=")
         if not equals:
-            raise InputError(f"--with is {words!r}, expected TYPE=NAME, such as --with author='Jane Doe'.")
-        return find_node(self.network, name, [node_type_named(self.schema, node_type)])
+            problem = f"has {value!r}, expected TYPE=NAME, such as 'author=Jane Doe'."
+            raise OptionError(SearchOptions, "neighbors", problem)
+        node_type = _node_type(self.schema, name_of_type)
+        if node_type is None:
+            known = ", ".join(map(repr, self.schema.node_types))
+            problem = f"has {value!r}, but {name_of_type!r} is no node type; expected one of {known}."
+            raise OptionError(SearchOptions, "neighbors", problem)
+        return find_node(self.network, name, [node_type])
 
     def text(self, text: str, neighbors: Sequence[Node] = ()) -> Query:
-        """A text that is no node of the network, alone or with neighbours, as the model sees it."""
+        """The query for a text, encoded alone or with neighbours."""
         vector = self.encode(text, neighbors)
-        found = self.store.matrix(self.store.types[0]).shape[1]
-        if len(vector) != found:
-            at = self.store.vectors.path
-            raise InputError(f"{at}: vectors have {found} numbers, the run's model makes {len(vector)}.")
+        width = self.store.matrix(self.store.types[0]).shape[1]
+        if len(vector) != width:
+            path = self.store.vectors.path
+            raise InputError(f"{path}: vectors have dimension {width}, expected the model's {len(vector)}.")
         made_by = self.store.vectors.metadata.get("model")
         if self._vectors is not None and made_by not in (None, RunWeights(self.run).model):
-            said = "was made by another model than the run's; a text's vector does not compare with it"
-            raise InputError(f"{self._vectors}: {said}.")
+            problem = "was written by another model, whose vectors do not compare with a query text's"
+            raise InputError(f"{self._vectors}: {problem}; use the vectors of {self.run.path}.")
         return Query(vector, neighbors=tuple(neighbors))
 
     def encode(self, text: str, neighbors: Sequence[Node] = ()) -> NDArray[np.float32]:
@@ -211,7 +219,7 @@ class Searcher:
         return self.encoder.encode(text, neighbors)
 
     def like(self, node: Node) -> Query:
-        """A node of the network: its own vector."""
+        """The query for a node: its own vector."""
         return Query(self.store.matrix(node.node_type)[node.row].astype(np.float32), node=node)
 
     def rank(
@@ -230,21 +238,27 @@ class Searcher:
         ``considered`` is how many neighbours of each type may support a result.
         """
         rows = matching_rows(self.network, node_type, where) if where else None
-        searched, known = self.store.index(node_type, index), self.known(query, node_type)
+        node_index, known = self.store.index(node_type, index), self.known(query, node_type)
         own = [query.node.row] if query.node is not None and query.node.node_type == node_type else []
         without = np.union1d(np.array(own, dtype=np.int64), known if exclude_known else known[:0])
         if rows is None:
-            (found,) = searched.search(query.vector[None], top, without)
+            (best,) = node_index.search(query.vector[None], top, without)
         else:
-            found = search_among(searched, self.store.matrix(node_type), query.vector, top, rows, without)
-        ids, names = self.network.ids(node_type, found.rows), self.network.names(node_type, found.rows)
+            best = search_among(node_index, self.store.matrix(node_type), query.vector, top, rows, without)
+        ids, names = self.network.ids(node_type, best.rows), self.network.names(node_type, best.rows)
         supporting = _SupportingNeighbors(self.store, self.network, query, considered)
         hits = [
-            Hit(i, name, float(score), bool(np.isin(row, known)), supporting.of(Node(node_type, int(row))))
-            for i, name, score, row in zip(ids, names, found.scores, found.rows, strict=True)
+            Hit(
+                i,
+                name,
+                float(score),
+                bool(np.isin(row, known)),
+                supporting.neighbors(Node(node_type, int(row))),
+            )
+            for i, name, score, row in zip(ids, names, best.scores, best.rows, strict=True)
         ]
         candidates = self.schema.counts[node_type] if rows is None else len(rows)
-        return Ranking(node_type, candidates, searched.name, tuple(hits))
+        return Ranking(node_type, candidates, node_index.name, tuple(hits))
 
     def known(self, query: Query, node_type: NodeType) -> Rows:
         """The rows of a type's nodes that are neighbours of the query."""
@@ -261,8 +275,8 @@ class Searcher:
         own = query.node.node_type
         if own in self.schema.text_rich:
             return (own,)
-        near = tuple(t for t in self.schema.neighbor_types_of(own) if t in self.schema.text_rich)
-        return near or self.schema.text_rich
+        adjacent = tuple(t for t in self.schema.neighbor_types_of(own) if t in self.schema.text_rich)
+        return adjacent or self.schema.text_rich
 
 
 class _SupportingNeighbors:
@@ -274,37 +288,42 @@ class _SupportingNeighbors:
 
     def __init__(self, store: SearchStore, network: Network, query: Query, considered: int) -> None:
         self.store, self.network, self.query, self.considered = store, network, query, considered
-        self._usual: dict[NodeType, tuple[float, float]] = {}
+        self._typical: dict[NodeType, tuple[float, float]] = {}
 
-    def of(self, node: Node) -> tuple[SupportingNeighbor, ...]:
-        found: list[tuple[float, Node, float]] = []
+    def neighbors(self, node: Node) -> tuple[SupportingNeighbor, ...]:
+        """At most ``SUPPORTING`` neighbours of a result, the best first."""
+        scored: list[tuple[float, Node, float]] = []
         for node_type in self.network.schema.neighbor_types_of(node.node_type):
             if node_type in self.store.types:
-                found += self._among(node, node_type)
-        found.sort(key=lambda one: -one[0])
+                scored += self._of_type(node, node_type)
+        scored.sort(key=lambda entry: -entry[0])
         return tuple(
             SupportingNeighbor(**vars(Named.of(self.network, neighbor)), score=score)
-            for _, neighbor, score in found[:SUPPORTING]
+            for _, neighbor, score in scored[:SUPPORTING]
         )
 
-    def _among(self, node: Node, node_type: NodeType) -> list[tuple[float, Node, float]]:
+    def _of_type(self, node: Node, node_type: NodeType) -> list[tuple[float, Node, float]]:
+        """(standard score, neighbour, inner product) of the best neighbours of one type."""
         rows = _neighbors(self.network, node, node_type)[: self.considered]
         if self.query.node is not None and self.query.node.node_type == node_type:
             rows = rows[rows != self.query.node.row]
         scores = self._scores(node_type, rows)  # (r,)
-        mean, deviation = self._usual_scores(node_type)
-        above = (scores - mean) / deviation
-        best = np.argsort(-above, kind="stable")[:SUPPORTING]
-        chosen = [i for i in best if above[i] > 0]
-        return [(float(above[i]), Node(node_type, int(rows[i])), float(scores[i])) for i in chosen]
+        mean, deviation = self._typical_scores(node_type)
+        standard = (scores - mean) / deviation
+        best = np.argsort(-standard, kind="stable")[:SUPPORTING]
+        return [
+            (float(standard[i]), Node(node_type, int(rows[i])), float(scores[i]))
+            for i in best
+            if standard[i] > 0
+        ]
 
-    def _usual_scores(self, node_type: NodeType) -> tuple[float, float]:
-        if node_type not in self._usual:
+    def _typical_scores(self, node_type: NodeType) -> tuple[float, float]:
+        if node_type not in self._typical:
             count = self.network.schema.counts[node_type]
-            some = np.linspace(0, count - 1, min(count, TYPICAL)).astype(np.int64)
-            scores = self._scores(node_type, some)
-            self._usual[node_type] = (float(scores.mean()), float(scores.std()) or 1.0)
-        return self._usual[node_type]
+            rows = np.linspace(0, count - 1, min(count, TYPICAL)).astype(np.int64)
+            scores = self._scores(node_type, rows)
+            self._typical[node_type] = (float(scores.mean()), float(scores.std()) or 1.0)
+        return self._typical[node_type]
 
     def _scores(self, node_type: NodeType, rows: Rows) -> NDArray[np.float32]:
         vectors = self.store.matrix(node_type)[rows].astype(np.float32)  # (r, d)
@@ -338,19 +357,23 @@ def search_run(path: Path | str, text: str, options: SearchOptions) -> Answer:
 
 def _check_query(text: str, neighbors: Sequence[str], like: str, like_type: str) -> None:
     if like and (text.strip() or neighbors):
-        raise InputError("--like asks with a node; give no query text and no neighbours with it.")
+        problem = "searches with a node; leave out the query text and {neighbors}."
+        raise OptionError(SearchOptions, "like", problem)
     if like_type and not like:
-        raise InputError("--like-type says what type the --like node has; give --like as well.")
+        raise OptionError(SearchOptions, "like_type", "is the type of the node {like}; give {like} as well.")
     if not like and not text.strip() and not neighbors:
-        raise InputError("there is nothing to search for: give a query text, --like, or neighbours.")
+        raise InputError("there is nothing to search for: give a query text, a node or neighbours.")
 
 
-def node_type_named(schema: Schema, name: str, flag: str = "") -> NodeType:
-    """A node type by its name, in which '-' may stand for '_'."""
+def node_type_named(schema: Schema, name: str, options: object, field: str) -> NodeType:
+    """A node type by its name, which is the value of ``field``; '-' may replace '_'."""
+    node_type = _node_type(schema, name)
+    if node_type is None:
+        known = ", ".join(map(repr, schema.node_types))
+        raise OptionError(options, field, f"is {name!r}, expected one of {known}.")
+    return node_type
+
+
+def _node_type(schema: Schema, name: str) -> NodeType | None:
     known = {t.replace("_", "-"): t for t in schema.node_types} | {t: t for t in schema.node_types}
-    if name in known:
-        return known[name]
-    listed = ", ".join(map(repr, schema.node_types))
-    if flag:
-        raise InputError(f"{flag} is {name!r}, the node types are {listed}.")
-    raise InputError(f"{name!r} is neither an option of search nor a node type; the node types are {listed}.")
+    return known.get(name)

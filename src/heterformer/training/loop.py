@@ -17,7 +17,7 @@ from heterformer.files import file_lock, filled, remove_file
 from heterformer.models.known_nodes import KnownNodes
 from heterformer.network.store import Network
 from heterformer.progress import Bar, progress_bar, say
-from heterformer.temporary import remove_scratch
+from heterformer.temporary import remove_path, remove_scratch
 from heterformer.training.averaging import WeightAverage
 from heterformer.training.callbacks import Callback, TrainingProgress
 from heterformer.training.early_stopping import EarlyStopping
@@ -71,15 +71,23 @@ def train(
     run, options = Run(path), training_options(options, keywords).resolved()
     options = options_of_run(run, options)
     processes = ProcessGroup.from_environment(options.device)
+    is_new = False
     with ExitStack() as held:
         with processes.main_process_first():
             if processes.is_main:
                 held.enter_context(_training_lock(run))
+                is_new = not run.path.exists()
                 remove_scratch(run.path)
                 _begin(run, network, options, processes.world_size)
         say_if_slow(options.precision, chosen_device(options.device))
         processes.check_all_equal(options, network.fingerprint, run.exists and run.config(), run.started)
-        Trainer(network, run, options, processes, callback).train()
+        try:
+            trainer = Trainer(network, run, options, processes, callback)
+        except InputError:
+            if is_new:
+                remove_path(run.path)  # a refused run leaves nothing
+            raise
+        trainer.train()
         processes.barrier()
     return run
 

@@ -88,3 +88,14 @@ def test_a_damaged_tensor_file(tmp_path: Path) -> None:
     tensors.write_bytes(tensors.read_bytes()[:20])
     with pytest.raises(InputError, match=r"hetero_data\.safetensors: cannot be read or is damaged"):
         load_hetero_data(tmp_path / "data")
+
+
+@pytest.mark.parametrize("name", ["texts", "out", "relations", "frames"])
+def test_unknown_keys_of_a_file_are_refused(tmp_path: Path, name: str) -> None:
+    save_hetero_data(papers(), tmp_path / "data", {"name": "mine", name: str(tmp_path / "elsewhere")})
+    with pytest.raises(InputError) as caught:
+        open_network(tmp_path / "data")
+    known = "'name', 'predict', 'neighbors', 'max_tokens', 'test_batch_size', 'missing'"
+    file = tmp_path / "data" / "hetero_data.json"
+    assert str(caught.value) == f"{file}: network has {name!r}, expected some of {known}."
+    assert not (tmp_path / "elsewhere").exists()

@@ -14,6 +14,7 @@ from heterformer.network.store import Network
 
 FORMAT = 1
 VALUES, TENSORS = "hetero_data.json", "hetero_data.safetensors"
+SPEC_KEYS = ("name", "predict", "neighbors", "max_tokens", "test_batch_size", "missing")
 
 
 def save_network(network: Network, folder: Path | str) -> None:
@@ -32,7 +33,7 @@ def save_network(network: Network, folder: Path | str) -> None:
 def save_hetero_data(data: Any, folder: Path | str, spec: dict[str, Any] | None = None) -> None:
     """Write any ``HeteroData`` into a new folder: tensors as safetensors, other values as JSON.
 
-    ``spec`` (predict, neighbors, max_tokens, name) is what ``open_network`` builds with.
+    ``spec`` (some of ``SPEC_KEYS``) is what ``open_network`` builds with.
     """
     torch, _ = import_libraries()
     from safetensors.torch import save_file
@@ -72,7 +73,7 @@ def load_hetero_data(folder: Path | str) -> Any:
 def open_network(folder: Path | str, out: Path | str | None = None, **spec: Any) -> Network:
     """Build a network from a saved ``HeteroData`` whose node types have ``text`` (and ``id``, ``label``).
 
-    ``spec`` overrides what was saved with it: predict, neighbors, max_tokens, name.
+    ``spec`` overrides what was saved with it: some of ``SPEC_KEYS``.
     """
     folder = Path(folder)
     data, saved = _load(folder)
@@ -107,6 +108,9 @@ def _load(folder: Path) -> tuple[Any, dict[str, Any]]:
                 f"{folder}: HeteroData format {values['format']!r}, this version reads {FORMAT}."
             )
         stores, spec = values["stores"], dict(values["network"])
+        if unknown := [name for name in spec if name not in SPEC_KEYS]:
+            known = ", ".join(map(repr, SPEC_KEYS))
+            raise InputError(f"{folder / VALUES}: network has {unknown[0]!r}, expected some of {known}.")
     with reading(folder / TENSORS):
         tensors = load_file(folder / TENSORS)
         for store in stores:
