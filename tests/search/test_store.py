@@ -101,9 +101,8 @@ def test_they_are_made_again_in_another_precision(
     exact = np.array(opened(run).matrix("paper"))
     rounded = [SearchStore.open(run, run.network(), precision="bf16").matrix("paper") for _ in range(2)]
     assert embedding.calls == 2
-    assert (
-        capsys.readouterr().err == f"{run.path}: its search vectors are not in bf16; computing them again.\n"
-    )
+    said = "its search vectors are not in bf16; computing them again"
+    assert capsys.readouterr().err.startswith(f"{run.path}: {said}.\n")  # a warning may follow
     assert np.array_equal(*rounded)
     assert not np.array_equal(rounded[0], exact)
     assert np.allclose(rounded[0], exact, atol=0.1)
