@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from heterformer.search.filtered import best_among, search_among
 from heterformer.search.filters import matching_rows
-from heterformer.search.index import NONE, ExactIndex, TopRows, Rows
+from heterformer.search.index import NONE, ExactIndex, Rows, TopRows
 from heterformer.search.searcher import Searcher
 from tests.learning import tiny_network
 from tests.search.searching import tiny_run

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from heterformer.search.index import BLOCK, NONE, TopRows, Index, Matrix, Rows, top_rows
+from heterformer.search.index import BLOCK, NONE, Index, Matrix, Rows, TopRows, top_rows
 
 FEW = 100_000  # rows among which exact search takes less than asking an index again and again
 
