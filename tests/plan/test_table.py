@@ -36,7 +36,7 @@ def test_tables(capsys: pytest.CaptureFixture[str]) -> None:
 def test_speeds_that_nobody_knows(capsys: pytest.CaptureFixture[str]) -> None:
     text = " ".join(shown(capsys).split())
     assert "hours per epoch ? ? ?" in text
-    assert "Speeds are not known: give --pairs-per-second" in text
+    assert "Speeds are unknown: give pairs and nodes per second" in text
 
 
 def test_json(capsys: pytest.CaptureFixture[str]) -> None:

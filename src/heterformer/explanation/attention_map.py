@@ -48,8 +48,8 @@ class LayerAttention:
 
         In the last layer only [CLS] asks, unless the readout is the mean over tokens.
         """
-        found = self.probabilities.mean(0)  # (Q, V + n)
-        return found[0] if queries == "cls" else found.mean(0)
+        by_query = self.probabilities.mean(0)  # (Q, V + n)
+        return by_query[0] if queries == "cls" else by_query.mean(0)
 
     def shares(self, kind: str) -> Tensor:
         """(1 + N,): how much of a virtual token is the centre, then each neighbour; mean over heads."""

@@ -159,7 +159,7 @@ class Explainer:
             queries = "cls" if model.config.readout == "cls" else "all"
         work = self._embedding
         batch = work.batcher.nodes(node.node_type, np.array([node.row]), work.sampler)
-        found = attention_map(model, batch)
+        attention = attention_map(model, batch)
         tokens = batch.texts.select(batch.centers).tokens.tolist()
         return TextExplanation(
             run=str(self.run.path),
@@ -167,18 +167,20 @@ class Explainer:
             node=Named.of(self.network, node),
             queries=queries,
             tokens=words(self._tokenizer, tokens),
-            layers=tuple(_layer(number, layer, queries) for number, layer in enumerate(found.layers, 1)),
-            virtual_tokens=tuple(self._virtual(node, kind, found, batch) for kind in found.layers[-1].alpha),
+            layers=tuple(_layer(number, layer, queries) for number, layer in enumerate(attention.layers, 1)),
+            virtual_tokens=tuple(
+                self._virtual(node, kind, attention, batch) for kind in attention.layers[-1].alpha
+            ),
         )
 
-    def _virtual(self, node: Node, kind: str, found: AttentionMap, batch: Batch) -> VirtualToken:
-        layers = {number: layer for number, layer in enumerate(found.layers, 1) if kind in layer.alpha}
+    def _virtual(self, node: Node, kind: str, attention: AttentionMap, batch: Batch) -> VirtualToken:
+        layers = {number: layer for number, layer in enumerate(attention.layers, 1) if kind in layer.alpha}
         shares = torch.stack([layer.shares(kind) for layer in layers.values()])  # (layers, 1 + N)
         own, *others = [tuple(column) for column in shares.T.tolist()]
         mean_own, *means = shares.mean(0).tolist()
         neighbors = [
             Sampled(**vars(self._neighbor(edge.edge_type, self._row(edge, batch))), shares=each, share=mean)
-            for edge, each, mean in zip(found.neighbors[kind], others, means, strict=True)
+            for edge, each, mean in zip(attention.neighbors[kind], others, means, strict=True)
         ]
         neighbors.sort(key=lambda neighbor: -neighbor.share)
         edges = self._edges(node, getattr(self.schema, kind))
@@ -211,7 +213,7 @@ class Explainer:
         with evaluating(model):
             rows = torch.tensor([node.row], device=model.device)
             own = model.textless_vectors(node.node_type, rows)[0].float().cpu()  # (d,)
-        found, edges = [], 0
+        closest, edges = [], 0
         for near in (t for t in self.schema.neighbor_types_of(node.node_type) if t in self.schema.text_rich):
             edges += int(batcher.visible.adjacency(node.node_type, near).counts(np.array([node.row]))[0])
             row = np.array([node.row])
@@ -220,9 +222,9 @@ class Explainer:
             scores = center_vectors(model, batcher, near, distinct, sampler) @ own  # (n,)
             for other, edge_type, score in zip(sample.neighbor, sample.edge_type, scores[place], strict=True):
                 neighbor = self._neighbor(self.schema.edge_types[edge_type], int(other))
-                found.append(Close(**vars(neighbor), score=float(score)))
-        found.sort(key=lambda neighbor: -neighbor.score)
-        return TextlessExplanation(str(self.run.path), Named.of(self.network, node), edges, tuple(found))
+                closest.append(Close(**vars(neighbor), score=float(score)))
+        closest.sort(key=lambda neighbor: -neighbor.score)
+        return TextlessExplanation(str(self.run.path), Named.of(self.network, node), edges, tuple(closest))
 
 
 def _layer(number: int, layer: LayerAttention, queries: Queries) -> Layer:
@@ -289,6 +291,6 @@ def explain_runs(path: Path | str, name: str, options: ExplainOptions) -> tuple[
             raise InputError(f"{other.run.path}: was trained on another network than {first.run.path}.")
     for explainer in explainers:
         explainer.check(node)
-    found = first.explain(node, options.queries)
-    queries = found.queries if isinstance(found, TextExplanation) else options.queries  # the same for both
-    return (found, *(other.explain(node, queries) for other in others))
+    explanation = first.explain(node, options.queries)
+    queries = explanation.queries if isinstance(explanation, TextExplanation) else options.queries
+    return (explanation, *(other.explain(node, queries) for other in others))

@@ -25,40 +25,40 @@ LAYER, ROW = 0.15, 0.2  # inches of a layer and of a neighbour
 WORDS, TITLE, HEADING = 0.55, 0.2, 0.22  # inches around them
 
 
-def draw_attention(found: Sequence[TextExplanation], path: Path, top: int) -> None:
+def draw_attention(explanations: Sequence[TextExplanation], path: Path, top: int) -> None:
     """One run, or two side by side on one colour scale; below, the neighbours and their shares.
 
     If the runs differ in their warm-up, the one without it stands at the left, as in the paper.
     """
-    named = list(zip(found, titles(found), strict=True))
-    if len({explanation.warm_up for explanation in found}) > 1:
+    named = list(zip(explanations, titles(explanations), strict=True))
+    if len({explanation.warm_up for explanation in explanations}) > 1:
         named.sort(key=lambda pair: pair[0].warm_up)
-    shown = [explanation for explanation, _ in named]
-    kinds = list(dict.fromkeys(token.kind for e in shown for token in e.virtual_tokens))
-    shares = {kind: _rows([_token(e, kind) for e in shown], top) for kind in kinds}
-    deepest = max(5, *(len(e.layers) for e in shown))  # or there would be no room for the colour scale
-    heights = [TITLE * len(shown) + LAYER * deepest + WORDS]
+    ordered = [explanation for explanation, _ in named]
+    kinds = list(dict.fromkeys(token.kind for e in ordered for token in e.virtual_tokens))
+    shares = {kind: _rows([_token(e, kind) for e in ordered], top) for kind in kinds}
+    deepest = max(5, *(len(e.layers) for e in ordered))  # or there would be no room for the colour scale
+    heights = [TITLE * len(ordered) + LAYER * deepest + WORDS]
     heights += [HEADING + ROW * len(rows) for rows in shares.values()]
-    colors = [HIGHLIGHT] if len(shown) == 1 else [COLORS[0], HIGHLIGHT]
+    colors = [HIGHLIGHT] if len(ordered) == 1 else [COLORS[0], HIGHLIGHT]
     with _any_letters(), canvas(path, sum(heights)) as drawing:
         upper, *lower = drawing.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
-        upper.suptitle(cut_to(shown[0].node.name, COLUMN - 0.1, 7.5), fontsize=7.5)
+        upper.suptitle(cut_to(ordered[0].node.name, COLUMN - 0.1, 7.5), fontsize=7.5)
         _draw_maps(upper, named, colors)
         highest = max((s or 0 for rows in shares.values() for _, each in rows for s in each), default=1)
         for part, (kind, rows) in zip(lower, shares.items(), strict=True):
             _draw_shares(part.subplots(), kind, rows, highest, colors)
 
 
-def titles(found: Sequence[TextExplanation]) -> list[str]:
+def titles(explanations: Sequence[TextExplanation]) -> list[str]:
     """What tells the runs apart: their warm-up, else as much of their folders' names as it takes."""
-    if len(found) == 2 and found[0].warm_up != found[1].warm_up:
-        return ["w/ warm-up" if e.warm_up else "w/o warm-up" for e in found]
-    parts = [Path(e.run).parts for e in found]
+    if len(explanations) == 2 and explanations[0].warm_up != explanations[1].warm_up:
+        return ["w/ warm-up" if e.warm_up else "w/o warm-up" for e in explanations]
+    parts = [Path(e.run).parts for e in explanations]
     for count in range(1, max(map(len, parts))):
         names = ["/".join(p[-count:]) for p in parts]
         if len(set(names)) == len(names):
             return names
-    return [e.run for e in found]
+    return [e.run for e in explanations]
 
 
 def figure_path(run: Path, node_id: str, against: Path | None = None) -> Path:
@@ -110,13 +110,13 @@ def _label_map(axis: Any, explanation: TextExplanation) -> None:
         axis.axvline(len(virtual) - 0.5, color="white", linewidth=2.5)
 
 
-def attention_matrix(found: TextExplanation) -> NDArray[np.float64]:
+def attention_matrix(explanation: TextExplanation) -> NDArray[np.float64]:
     """(layers, virtual tokens + the first words): attention, NaN where a layer has no such token."""
-    kinds = [token.kind for token in found.virtual_tokens]
+    kinds = [token.kind for token in explanation.virtual_tokens]
     return np.array(
         [
             [*(layer.virtual.get(kind, np.nan) for kind in kinds), *layer.tokens[:TOKENS]]
-            for layer in found.layers
+            for layer in explanation.layers
         ]
     )
 
@@ -124,8 +124,8 @@ def attention_matrix(found: TextExplanation) -> NDArray[np.float64]:
 Row = tuple[str, list[float | None]]  # a label and the share in each run
 
 
-def _token(found: TextExplanation, kind: str) -> VirtualToken | None:
-    return next((token for token in found.virtual_tokens if token.kind == kind), None)
+def _token(explanation: TextExplanation, kind: str) -> VirtualToken | None:
+    return next((token for token in explanation.virtual_tokens if token.kind == kind), None)
 
 
 def _rows(tokens: Sequence[VirtualToken | None], top: int) -> list[Row]:

@@ -27,35 +27,37 @@ BLOCKS, STEPS = " ▏▎▍▌▋▊▉█", "▁▂▃▄▅▆▇█"
 KINDS = {"text_rich": "text-rich", "textless": "textless"}
 
 
-def explanation_tables(found: Explanation, top: int) -> RenderableType:
+def explanation_tables(explanation: Explanation, top: int) -> RenderableType:
     """What there is to see: attention and shares of a node with text, close neighbours of one without."""
-    if isinstance(found, TextlessExplanation):
-        return _closest(found, top)
-    return Group(_attention(found), *(_shares(found, token, top) for token in found.virtual_tokens))
+    if isinstance(explanation, TextlessExplanation):
+        return _closest(explanation, top)
+    return Group(
+        _attention(explanation), *(_shares(explanation, token, top) for token in explanation.virtual_tokens)
+    )
 
 
-def _attention(found: TextExplanation) -> Table:
-    title = f"Attention {_asking(found)} {_node(found)}"
+def _attention(explanation: TextExplanation) -> Table:
+    title = f"Attention {_asking(explanation)} {_node(explanation)}"
     caption = "mean over heads; the first layer has no virtual neighbour tokens"
-    table = _table(title, caption if found.virtual_tokens else "mean over heads")
+    table = _table(title, caption if explanation.virtual_tokens else "mean over heads")
     table.add_column("layer", justify="right")
-    for token in found.virtual_tokens:
+    for token in explanation.virtual_tokens:
         table.add_column(f"{KINDS[token.kind]} neighbours")
     table.add_column("text")
     table.add_column("most attended tokens")
-    for layer in found.layers:
-        virtual = [_measured(layer.virtual.get(token.kind)) for token in found.virtual_tokens]
-        words = _most_seen(found.tokens, layer.tokens)
+    for layer in explanation.layers:
+        virtual = [_measured(layer.virtual.get(token.kind)) for token in explanation.virtual_tokens]
+        words = _most_seen(explanation.tokens, layer.tokens)
         table.add_row(str(layer.number), *virtual, _measured(layer.text), words)
     return table
 
 
-def _asking(found: TextExplanation) -> str:
-    return "of [CLS] in" if found.queries == "cls" else "of all tokens of"
+def _asking(explanation: TextExplanation) -> str:
+    return "of [CLS] in" if explanation.queries == "cls" else "of all tokens of"
 
 
-def _node(found: Explanation) -> str:
-    return f"{_named(found.node.node_type, found.node.name)} ({found.run})"
+def _node(explanation: Explanation) -> str:
+    return f"{_named(explanation.node.node_type, explanation.node.name)} ({explanation.run})"
 
 
 def _named(node_type: str, name: str) -> str:
@@ -67,7 +69,7 @@ def _most_seen(tokens: Sequence[str], attention: Sequence[float]) -> Text:
     return Text(", ".join(f"{tokens[i]} {attention[i]:.2f}" for i in best))
 
 
-def _shares(found: TextExplanation, token: VirtualToken, top: int) -> Table:
+def _shares(explanation: TextExplanation, token: VirtualToken, top: int) -> Table:
     layers = f"layers {token.layers[0]} to {token.layers[-1]}"
     sampled = f"{len(token.neighbors):,} of {token.edges:,} neighbours sampled, as 'heterformer embed' does"
     table = _table(f"Shares in the virtual token of {KINDS[token.kind]} neighbours", sampled)
@@ -77,7 +79,7 @@ def _shares(found: TextExplanation, token: VirtualToken, top: int) -> Table:
     table.add_column("neighbour")
     shown, rest = token.neighbors[:top], token.neighbors[top:]
     highest = max(max(shares) for shares in (token.own_shares, *(n.shares for n in shown)))
-    own = Text(f"the {found.node.node_type} itself", style="italic")
+    own = Text(f"the {explanation.node.node_type} itself", style="italic")
     rows = [(token.own_share, token.own_shares, Text(), own)]
     rows += [(n.share, n.shares, _relation(n), _neighbor(n)) for n in shown]
     rows.sort(key=lambda row: -row[0])
@@ -89,16 +91,17 @@ def _shares(found: TextExplanation, token: VirtualToken, top: int) -> Table:
     return table
 
 
-def _closest(found: TextlessExplanation, top: int) -> RenderableType:
-    if not found.closest:
-        return Text(f"{_node(found)} has no neighbours with text.")
-    considered = f"inner products of vectors; {len(found.closest):,} of {found.edges:,} neighbours considered"
-    table = _table(f"Neighbours with text closest to {_node(found)}", considered)
+def _closest(explanation: TextlessExplanation, top: int) -> RenderableType:
+    if not explanation.closest:
+        return Text(f"{_node(explanation)} has no neighbours with text.")
+    count, edges = len(explanation.closest), explanation.edges
+    considered = f"inner products of vectors; {count:,} of {edges:,} neighbours considered"
+    table = _table(f"Neighbours with text closest to {_node(explanation)}", considered)
     table.add_column("", justify="right")
     table.add_column("score", justify="right")
     table.add_column("relation", no_wrap=True)
     table.add_column("neighbour")
-    for number, neighbor in enumerate(found.closest[:top], 1):
+    for number, neighbor in enumerate(explanation.closest[:top], 1):
         table.add_row(str(number), f"{neighbor.score:#.4g}", _relation(neighbor), _neighbor(neighbor))
     return table
 
@@ -133,8 +136,8 @@ def _steps(shares: Sequence[float], highest: float) -> str:
     return "".join(STEPS[min(7, int(8 * share / highest))] for share in shares)
 
 
-def as_json(found: Sequence[Explanation], figure: Path | None) -> dict[str, Any]:
+def as_json(explanations: Sequence[Explanation], figure: Path | None) -> dict[str, Any]:
     """The run's explanation, whole; that of the run it is held against; and where the figure is."""
-    first, *others = (asdict(explanation) for explanation in found)
+    first, *others = (asdict(explanation) for explanation in explanations)
     against = {"against": others[0]} if others else {}
     return {**first, **against, "figure": None if figure is None else str(figure)}

@@ -108,9 +108,11 @@ def map_of(network: Network, vectors: Vectorized, options: MapOptions | None = N
     options = options or MapOptions()
     known = {t: one.rows for t, one in vectors.items()}
     chosen = Selection.of(network, tuple(vectors), options, known)
-    found = _gathered(network, vectors, chosen)
-    texts = tuple(t for t in chosen.types if t in network.schema.text_rich and len(found[t])) or chosen.types
-    places = _places(found, texts, options)
+    matrices = _gathered(network, vectors, chosen)
+    texts = (
+        tuple(t for t in chosen.types if t in network.schema.text_rich and len(matrices[t])) or chosen.types
+    )
+    places = _places(matrices, texts, options)
     points = [
         Point(x, y, *node)
         for t in chosen.types
@@ -126,16 +128,16 @@ def map_of(network: Network, vectors: Vectorized, options: MapOptions | None = N
 
 
 def _places(
-    found: Mapping[NodeType, Floats], texts: Sequence[NodeType], options: MapOptions
+    matrices: Mapping[NodeType, Floats], texts: Sequence[NodeType], options: MapOptions
 ) -> dict[NodeType, Floats]:
     """(r, 2) by type: those of ``texts`` together, each of the others among them."""
-    anchors = np.concatenate([found[t] for t in texts])  # (n, d)
+    anchors = np.concatenate([matrices[t] for t in texts])  # (n, d)
     plane = project(anchors, options)  # (n, 2)
-    ends = np.cumsum([len(found[t]) for t in texts])
+    ends = np.cumsum([len(matrices[t]) for t in texts])
     places = dict(zip(texts, np.split(plane, ends[:-1]), strict=True))
-    for node_type in found:
+    for node_type in matrices:
         if node_type not in places:
-            places[node_type] = place_among(found[node_type], anchors, plane, options)
+            places[node_type] = place_among(matrices[node_type], anchors, plane, options)
     return places
 
 
@@ -192,18 +194,18 @@ def _shares(counts: Mapping[NodeType, int], most: int) -> dict[NodeType, int]:
 
 def _gathered(network: Network, vectors: Vectorized, chosen: Selection) -> dict[NodeType, Floats]:
     """(r, d) by type: the vectors of the nodes shown."""
-    found = {}
+    matrices = {}
     for node_type, rows in chosen.rows.items():
-        found[node_type] = vectors[node_type].of(rows)
-        bad = first_not_finite(found[node_type])
+        matrices[node_type] = vectors[node_type].of(rows)
+        bad = first_not_finite(matrices[node_type])
         if bad is not None:
             node_id = network.ids(node_type, [rows[bad]])[0]
             problem = f"the vector of {node_type} {node_id!r} has a value that is NaN or infinite"
             raise InputError(f"{problem}; train or embed again.")
-    widths = sorted({part.shape[1] for part in found.values()})
+    widths = sorted({part.shape[1] for part in matrices.values()})
     if len(widths) > 1:
         raise InputError(f"vectors of different types have {widths} numbers, expected equally many.")
-    return found
+    return matrices
 
 
 def _nodes(
@@ -213,10 +215,12 @@ def _nodes(
     rows = chosen.rows[node_type]
     ids, names = network.ids(node_type, rows), network.names(node_type, rows)
     if node_type in chosen.labels and chosen.classes:
-        found = [_label(own, chosen.classes) for own in chosen.labels[node_type].gather(rows).to_list()]
+        labels_and_groups = [
+            _label(own, chosen.classes) for own in chosen.labels[node_type].gather(rows).to_list()
+        ]
     else:
-        found = [(None, Group(node_type, "type"))] * len(rows)
-    return [(node_type, i, name, *one) for i, name, one in zip(ids, names, found, strict=True)]
+        labels_and_groups = [(None, Group(node_type, "type"))] * len(rows)
+    return [(node_type, i, name, *one) for i, name, one in zip(ids, names, labels_and_groups, strict=True)]
 
 
 def _label(own: Sequence[str], classes: Sequence[str]) -> tuple[str | None, Group]:

@@ -23,8 +23,8 @@ def draw_map(
 ) -> list[Path]:
     """Write ``map.png`` and ``map.html`` of the nodes that have vectors into ``out``."""
     with waiting("laying out the map"):
-        found = map_of(network, vectors, options)
-        return [draw_map_figure(found, out / "map.png"), write_map_page(found, out / "map.html")]
+        node_map = map_of(network, vectors, options)
+        return [draw_map_figure(node_map, out / "map.png"), write_map_page(node_map, out / "map.html")]
 
 
 def draw_run_map(
@@ -42,5 +42,5 @@ def draw_run_map(
         return draw_map(network, given_vectors(vectors, network), place, options)
     store = SearchStore.open(run, network)
     shown = Selection.of(network, store.types, options).types
-    found = {t: NodeVectors.of_all(store.matrix(t)) for t in shown}
-    return draw_map(network, found, out or path / "figures", options)
+    own_vectors = {t: NodeVectors.of_all(store.matrix(t)) for t in shown}
+    return draw_map(network, own_vectors, out or path / "figures", options)

@@ -25,15 +25,15 @@ SHAPES = dict(zip(MARKERS, "osD^vPX", strict=True))
 AREAS = {"square": 0.8, "diamond": 0.75, "plus": 1.3, "cross": 1.3}  # so that none seems larger
 
 
-def draw_map_figure(found: NodeMap, path: Path) -> Path:
+def draw_map_figure(node_map: NodeMap, path: Path) -> Path:
     """Write a PNG: colours tell groups, markers tell types if there are several."""
-    keys = _short(legend_of(found))
+    keys = _short(legend_of(node_map))
     columns = max(1, min(4, len(keys), int(COLUMN / _width(keys))))
     lines = -(-len(keys) // columns)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing")  # a box in the legend says as much
         with figure(path, HEIGHT + lines * LINE + 0.1, palette=True) as (drawing, (axes,)):
-            _draw_points(axes, found)
+            _draw_points(axes, node_map)
             axes.set_axis_off()
             axes.set_aspect("equal", adjustable="datalim")
             axes.margins(0.03)
@@ -41,13 +41,13 @@ def draw_map_figure(found: NodeMap, path: Path) -> Path:
     return path
 
 
-def _draw_points(axes: Any, found: NodeMap) -> None:
-    colors, markers = colors_of_groups(found.groups), markers_of(found.types)
-    size = float(np.clip(INK / len(found.points), *SIZES))
-    part = -(-len(found.points) // PARTS)
-    for start in range(0, len(found.points), part):
+def _draw_points(axes: Any, node_map: NodeMap) -> None:
+    colors, markers = colors_of_groups(node_map.groups), markers_of(node_map.types)
+    size = float(np.clip(INK / len(node_map.points), *SIZES))
+    part = -(-len(node_map.points) // PARTS)
+    for start in range(0, len(node_map.points), part):
         for node_type, marker in markers.items():
-            points = [p for p in found.points[start : start + part] if p.node_type == node_type]
+            points = [p for p in node_map.points[start : start + part] if p.node_type == node_type]
             axes.scatter(
                 [p.x for p in points],
                 [p.y for p in points],

@@ -25,69 +25,69 @@ LETTERS = 200  # of a name: it may be a whole text
 ESCAPED = str.maketrans({c: f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"})
 
 
-def write_map_page(found: NodeMap, path: Path) -> Path:
+def write_map_page(node_map: NodeMap, path: Path) -> Path:
     """Write the page; its template is the file ``page.html`` beside this one."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_text(path, map_page(found))
+    write_text(path, map_page(node_map))
     return path
 
 
-def map_page(found: NodeMap) -> str:
+def map_page(node_map: NodeMap) -> str:
     """The page's HTML. Whatever nodes and labels are called, it stays text."""
     template = (files("heterformer.maps") / TEMPLATE).read_text(encoding="utf-8")
     filled = {
-        "title": escape(shortened(f"{found.network}: map of nodes", LETTERS)),
-        "about": escape(_about(found)),
+        "title": escape(shortened(f"{node_map.network}: map of nodes", LETTERS)),
+        "about": escape(_about(node_map)),
         "policy": escape(_policy(template)),
-        "data": as_json(found),
+        "data": as_json(node_map),
     }
     # In one pass, so that a network called '{{data}}' is not filled in as well.
     return re.sub(r"\{\{(\w+)\}\}", lambda field: filled[field[1]], template)
 
 
-def as_json(found: NodeMap) -> str:
+def as_json(node_map: NodeMap) -> str:
     """The map as JSON that may stand in a script element; a node is x, y, type, group, id, name, label."""
-    colors, markers = colors_of_groups(found.groups), markers_of(found.types)
-    group_number = {group: i for i, group in enumerate(found.groups)}
-    type_number = {node_type: i for i, node_type in enumerate(found.types)}
-    places = _whole_numbers(found)
+    colors, markers = colors_of_groups(node_map.groups), markers_of(node_map.types)
+    group_number = {group: i for i, group in enumerate(node_map.groups)}
+    type_number = {node_type: i for i, node_type in enumerate(node_map.types)}
+    places = _whole_numbers(node_map)
     width, height = places.max(0).tolist() if len(places) else (0, 0)
     values: dict[str, Any] = {
-        "network": found.network,
+        "network": node_map.network,
         "extent": EXTENT,
         "width": width,
         "height": height,
-        "types": [{"name": t, "marker": markers[t]} for t in found.types],
-        "groups": [colors[g]._asdict() for g in found.groups],
+        "types": [{"name": t, "marker": markers[t]} for t in node_map.types],
+        "groups": [colors[g]._asdict() for g in node_map.groups],
         "legend": [
             {"kind": key.kind, "number": key.number, "name": key.name, "marker": key.marker}
             | key.color._asdict()
-            for key in legend_of(found)
+            for key in legend_of(node_map)
         ],
         "nodes": [
             [x, y, type_number[p.node_type], group_number[p.group], p.id, shortened(p.name, LETTERS), p.label]
-            for (x, y), p in zip(places.tolist(), found.points, strict=True)
+            for (x, y), p in zip(places.tolist(), node_map.points, strict=True)
         ],
     }
     return json.dumps(values, ensure_ascii=False, separators=(",", ":")).translate(ESCAPED)
 
 
-def _whole_numbers(found: NodeMap) -> NDArray[np.int64]:
+def _whole_numbers(node_map: NodeMap) -> NDArray[np.int64]:
     """(n, 2): the places from 0 to ``EXTENT``, in proportion."""
-    places = np.array([(p.x, p.y) for p in found.points], dtype=np.float64).reshape(-1, 2)
+    places = np.array([(p.x, p.y) for p in node_map.points], dtype=np.float64).reshape(-1, 2)
     places = places - places.min(0, initial=np.inf)
     largest = places.max(initial=0)
     scaled: NDArray[np.float64] = places * (EXTENT / largest if largest else 1.0)
     return np.rint(scaled).astype(np.int64)
 
 
-def _about(found: NodeMap) -> str:
-    shown, types = f"{len(found.points):,}", " and ".join(found.types)
-    sample = shown if len(found.points) == found.nodes else f"{shown} of {found.nodes:,}"
+def _about(node_map: NodeMap) -> str:
+    shown, types = f"{len(node_map.points):,}", " and ".join(node_map.types)
+    sample = shown if len(node_map.points) == node_map.nodes else f"{shown} of {node_map.nodes:,}"
     about = f"t-SNE of {sample} {types} nodes: close nodes have similar vectors; large distances mean little"
-    if not found.placed:
+    if not node_map.placed:
         return about
-    return f"{about}; {' and '.join(found.placed)} nodes are placed among the texts closest to them"
+    return f"{about}; {' and '.join(node_map.placed)} nodes are placed among the texts closest to them"
 
 
 def _policy(template: str) -> str:

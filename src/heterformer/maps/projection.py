@@ -47,8 +47,8 @@ def _tsne(directions: Floats, plane: Floats, options: MapOptions) -> Floats:
     start = START * plane / (plane[:, 0].std() or 1.0) + noise
     perplexity = min(options.perplexity, max(1.0, (len(plane) - 1) / NEIGHBORS))
     tsne = TSNE(perplexity=perplexity, init=start.astype(np.float32), random_state=0)
-    found: Floats = tsne.fit_transform(directions)
-    return found
+    layout: Floats = tsne.fit_transform(directions)
+    return layout
 
 
 def place_among(
@@ -62,17 +62,17 @@ def place_among(
     options = options or MapOptions()
     directions, known = _directions(vectors), _directions(others)
     count = min(CLOSEST, len(known))
-    found = np.empty((len(directions), 2), dtype=np.float32)
+    spots_of_nodes = np.empty((len(directions), 2), dtype=np.float32)
     for start in range(0, len(directions), BLOCK):
         part = slice(start, start + BLOCK)
         similar = directions[part] @ known.T  # (b, n)
         closest = np.argsort(-similar, axis=1, kind="stable")[:, :count]  # (b, k)
         spots = places[closest]  # (b, k, 2)
         apart = np.linalg.norm(spots[:, :, None] - spots[:, None], axis=-1).sum(2)  # (b, k)
-        found[part] = spots[np.arange(len(spots)), apart.argmin(1)]
+        spots_of_nodes[part] = spots[np.arange(len(spots)), apart.argmin(1)]
     # Beside the other node and not upon it.
-    noise = np.random.default_rng(options.seed).normal(size=found.shape)
-    return (found + _spacing(places) * noise).astype(np.float32)
+    noise = np.random.default_rng(options.seed).normal(size=spots_of_nodes.shape)
+    return (spots_of_nodes + _spacing(places) * noise).astype(np.float32)
 
 
 def _spacing(places: Floats) -> float:

@@ -53,16 +53,18 @@ class Key:
     marker: str
 
 
-def legend_of(found: NodeMap) -> list[Key]:
+def legend_of(node_map: NodeMap) -> list[Key]:
     """Classes and greys, then types, unless there is one only, beside its classes."""
-    colors, markers = colors_of_groups(found.groups), markers_of(found.types)
+    colors, markers = colors_of_groups(node_map.groups), markers_of(node_map.types)
     keys = [
-        Key("group", i, g.name, colors[g], MARKERS[0]) for i, g in enumerate(found.groups) if g.kind != "type"
+        Key("group", i, g.name, colors[g], MARKERS[0])
+        for i, g in enumerate(node_map.groups)
+        if g.kind != "type"
     ]
-    if len(found.types) > 1 or not keys:
+    if len(node_map.types) > 1 or not keys:
         keys += [
             Key("type", i, t, colors.get(Group(t, "type"), TYPE), markers[t])
-            for i, t in enumerate(found.types)
+            for i, t in enumerate(node_map.types)
         ]
     return keys
 

@@ -100,7 +100,7 @@ def _together(plan: Plan) -> Sheet:
 def _speed(plan: Plan) -> str:
     speed = plan.speed
     if not speed.pairs and not speed.nodes:
-        return "Speeds are not known: give --pairs-per-second and --nodes-per-second, or let it --measure."
+        return "Speeds are unknown: give pairs and nodes per second, or measure them."
     pairs = f"{speed.pairs:,.1f} pairs" if speed.pairs else "an unknown number of pairs"
     nodes = f"{speed.nodes:,.1f} nodes" if speed.nodes else "an unknown number of nodes"
     return (

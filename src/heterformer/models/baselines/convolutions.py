@@ -9,7 +9,7 @@ try:
     from torch_geometric.nn import GATConv, HANConv, HeteroLinear, HGTConv, RGCNConv, SAGEConv
 except ModuleNotFoundError as error:
     raise InputError(
-        "graph baselines need torch_geometric: pip install 'heterformer[pyg]', or take another --model"
+        "graph baselines need torch_geometric: pip install 'heterformer[pyg]', or choose another model"
     ) from error
 
 # Products of pyg-lib, if that is installed: RGCN's would take the mean over all edge types together instead
