@@ -39,7 +39,7 @@ def _center_vector(model: Heterformer, batch: Batch, i: int) -> Tensor:
                 textless.append((r, _textless(model, r.neighbor, row)))
 
     hidden = _embed(plm, tokens)  # H^(0), (max_tokens, d)
-    for number, layer in enumerate(plm.encoder.layer):
+    for number in range(len(layers_of(plm))):
         virtual = []
         center = _state(model, hidden, mask)  # h^(l), (d,)
         if number > 0 and config.virtual_tokens in ("both", "text_rich"):
@@ -48,8 +48,8 @@ def _center_vector(model: Heterformer, batch: Batch, i: int) -> Tensor:
         if number > 0 and config.virtual_tokens in ("both", "textless"):
             messages = [_project(model, r, h) for r, h in textless]
             virtual.append(_aggregate(_aggregation(model, "textless", number), center, messages))
-        hidden = _asymmetric_layer(layer, hidden, mask, virtual)
-        text_rich = [(r, _plain_layer(layer, h, m), m) for r, h, m in text_rich]
+        hidden = _asymmetric_layer(plm, number, hidden, mask, virtual)
+        text_rich = [(r, _plain_layer(plm, number, h, m), m) for r, h, m in text_rich]
 
     vector = _read(model, hidden, mask)
     added = []  # network readout: g z, one for each kind of neighbour
@@ -131,25 +131,99 @@ def _aggregate(weights: Any, center: Tensor, messages: list[Tensor]) -> Tensor:
     return torch.cat(heads)
 
 
-def _plain_layer(layer: Any, hidden: Tensor, mask: Tensor) -> Tensor:
+def layers_of(plm: Any) -> Any:
+    """The layers of any family."""
+    family = plm.config.model_type
+    return {"modernbert": lambda: plm.layers, "distilbert": lambda: plm.transformer.layer}.get(
+        family, lambda: plm.encoder.layer
+    )()
+
+
+def _plain_layer(plm: Any, number: int, hidden: Tensor, mask: Tensor) -> Tensor:
     """A PLM layer, by the PLM's own code."""
-    additive = torch.zeros(mask.shape).masked_fill(~mask, torch.finfo(torch.float32).min)
-    return layer(hidden[None], additive[None, None, None])[0]
+    layer, family = layers_of(plm)[number], plm.config.model_type
+    blocked = torch.finfo(hidden.dtype).min
+    additive = torch.zeros(mask.shape).masked_fill(~mask, blocked)[None, None, None]
+    if family == "mpnet":
+        return layer(hidden[None], additive, plm.encoder.compute_position_bias(hidden[None]))[0][0]
+    if family != "modernbert":
+        return layer(hidden[None], additive)[0]
+    places = torch.arange(len(hidden))
+    if layer.attention_type == "sliding_attention":
+        far = (places[:, None] - places).abs() > plm.config.local_attention // 2
+        additive = additive.expand(1, 1, len(places), -1).masked_fill(far, blocked)
+    rotation = plm.rotary_emb(hidden, places[None], layer.attention_type)
+    return _last_norm(plm, number, layer(hidden[None], additive, rotation)[0])
 
 
-def _asymmetric_layer(layer: Any, hidden: Tensor, mask: Tensor, virtual: list[Tensor]) -> Tensor:
+def _last_norm(plm: Any, number: int, hidden: Tensor) -> Tensor:
+    return plm.final_norm(hidden) if number == len(layers_of(plm)) - 1 else hidden
+
+
+def _asymmetric_layer(plm: Any, number: int, hidden: Tensor, mask: Tensor, virtual: list[Tensor]) -> Tensor:
     """Eq. 4 and 5: queries from the text, keys and values from the text and the virtual tokens."""
     if not virtual:
-        return _plain_layer(layer, hidden, mask)
-    attention = layer.attention.self
+        return _plain_layer(plm, number, hidden, mask)
+    layer, family = layers_of(plm)[number], plm.config.model_type
     tokens = torch.cat([hidden, torch.stack(virtual)])  # (max_tokens + V, d), H~
-    seen = torch.cat([mask, torch.ones(len(virtual), dtype=torch.bool)])
-    query, key, value = attention.query(hidden), attention.key(tokens), attention.value(tokens)
-    size = attention.attention_head_size
+    if family == "modernbert":
+        tokens = layer.attn_norm(tokens)
+        query, key, value = layer.attn.Wqkv(tokens).chunk(3, -1)
+    elif family == "mpnet":
+        attention = layer.attention.attn
+        query, key, value = attention.q(tokens), attention.k(tokens), attention.v(tokens)
+    elif family == "distilbert":
+        attention = layer.attention
+        query, key, value = attention.q_lin(tokens), attention.k_lin(tokens), attention.v_lin(tokens)
+    else:
+        attention = layer.attention.self
+        query, key, value = attention.query(tokens), attention.key(tokens), attention.value(tokens)
     heads = []
-    for t in range(attention.num_attention_heads):
+    for t in range(plm.config.num_attention_heads):
+        size = hidden.shape[1] // plm.config.num_attention_heads
         chunk = slice(t * size, (t + 1) * size)
-        scores = (query[:, chunk] @ key[:, chunk].T / math.sqrt(size)).masked_fill(~seen, float("-inf"))
+        scores = _scores(plm, layer, t, query[: len(hidden), chunk], key[:, chunk], mask)
         heads.append(torch.softmax(scores, -1) @ value[:, chunk])
-    hidden = layer.attention.output(torch.cat(heads, 1), hidden)
+    return _behind_attention(plm, number, hidden, torch.cat(heads, 1))
+
+
+def _scores(plm: Any, layer: Any, head: int, query: Tensor, key: Tensor, mask: Tensor) -> Tensor:
+    """(n, n + V): positions matter between tokens of the text; to virtual tokens there is no distance."""
+    family, n = plm.config.model_type, len(query)
+    own, virtual = query @ key[:n].T, query @ key[n:].T
+    distance = torch.arange(n) - torch.arange(n)[:, None]  # from query to key
+    if family == "modernbert":
+        turned_keys = torch.stack([_turned(plm, layer, key[j], j) for j in range(n)])
+        own = torch.stack([_turned(plm, layer, query[i], i) for i in range(n)]) @ turned_keys.T
+        if layer.attention_type == "sliding_attention":
+            own = own.masked_fill(distance.abs() > plm.config.local_attention // 2, float("-inf"))
+    own, virtual = own / math.sqrt(query.shape[1]), virtual / math.sqrt(query.shape[1])
+    if family == "mpnet":
+        bucket = plm.encoder.relative_position_bucket(distance)
+        own = own + plm.encoder.relative_attention_bias.weight[bucket, head]
+    return torch.cat([own.masked_fill(~mask, float("-inf")), virtual], 1)
+
+
+def _turned(plm: Any, layer: Any, x: Tensor, place: int) -> Tensor:
+    """Rotary position: each pair (x_c, x_{c + size/2}) turned by the angle ``place / theta^(2c / size)``."""
+    half = len(x) // 2
+    theta = plm.config.rope_parameters[layer.attention_type]["rope_theta"]
+    angle = torch.tensor([place / theta ** (2 * c / len(x)) for c in range(half)])
+    cos, sin = angle.cos(), angle.sin()
+    return torch.cat([x[:half] * cos - x[half:] * sin, x[half:] * cos + x[:half] * sin])
+
+
+def _behind_attention(plm: Any, number: int, hidden: Tensor, mixture: Tensor) -> Tensor:
+    """The rest of a layer, by the PLM's own modules."""
+    layer, family = layers_of(plm)[number], plm.config.model_type
+    if family == "modernbert":
+        hidden = hidden + layer.attn.Wo(mixture)
+        return _last_norm(plm, number, hidden + layer.mlp(layer.mlp_norm(hidden)))
+    if family == "distilbert":
+        hidden = layer.sa_layer_norm(layer.attention.out_lin(mixture) + hidden)
+        return layer.output_layer_norm(layer.ffn(hidden[None])[0] + hidden)
+    if family == "mpnet":
+        hidden = layer.attention.LayerNorm(layer.attention.attn.o(mixture) + hidden)
+    else:
+        hidden = layer.attention.output(mixture, hidden)
     return layer.output(layer.intermediate(hidden), hidden)

@@ -8,7 +8,20 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from transformers import BertConfig, BertModel, ElectraConfig, ElectraModel, RobertaConfig, RobertaModel
+from transformers import (
+    BertConfig,
+    BertModel,
+    DistilBertConfig,
+    DistilBertModel,
+    ElectraConfig,
+    ElectraModel,
+    ModernBertConfig,
+    ModernBertModel,
+    MPNetConfig,
+    MPNetModel,
+    RobertaConfig,
+    RobertaModel,
+)
 
 from heterformer.batches.batch import Batch, Neighbors, Texts
 from heterformer.models.contract import NodeEncoder
@@ -27,18 +40,35 @@ SIZES = {
     "initializer_range": 0.2,  # large enough that every weight matters to the result
     "pad_token_id": 1,
 }
+SPECIAL = {f"{name}_token_id": 1 for name in ("bos", "eos", "cls", "sep")}
+FAMILIES: dict[str, tuple[Any, Any, dict[str, Any]]] = {
+    "bert": (BertModel, BertConfig, {}),
+    "roberta": (RobertaModel, RobertaConfig, {}),
+    "electra": (ElectraModel, ElectraConfig, {"embedding_size": 16}),
+    "distilbert": (DistilBertModel, DistilBertConfig, {}),
+    "mpnet": (MPNetModel, MPNetConfig, {}),
+    # Layers with all keys, with those at most three tokens away, with all again.
+    "modernbert": (
+        ModernBertModel,
+        ModernBertConfig,
+        SPECIAL | {"global_attn_every_n_layers": 2, "local_attention": 6, "initializer_cutoff_factor": 3.0},
+    ),
+}
 
 
 def save_backbone(folder: Path, family: str = "bert", layers: int = 3, **sizes: object) -> str:
     """A randomly initialised PLM, saved where ``from_backbone`` can read it."""
     torch.manual_seed(0)
     options = SIZES | {"num_hidden_layers": layers} | sizes
-    if family == "bert":
-        BertModel(BertConfig(**options)).save_pretrained(folder)
-    elif family == "roberta":
-        RobertaModel(RobertaConfig(**options)).save_pretrained(folder)
-    else:
-        ElectraModel(ElectraConfig(**options, embedding_size=16)).save_pretrained(folder)
+    model, config, more = FAMILIES[family]
+    if config is DistilBertConfig:
+        options["hidden_dim"] = options.pop("intermediate_size")
+    plm = model(config(**options | more))
+    with torch.no_grad():  # biases and normalisations start where mistakes cancel out
+        for parameter in plm.parameters():
+            if parameter.dim() == 1:
+                parameter += 0.2 * torch.randn(parameter.shape)
+    plm.save_pretrained(folder)
     return str(folder)
 
 

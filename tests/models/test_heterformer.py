@@ -15,7 +15,7 @@ from transformers import AutoModel
 from heterformer.batches.batch import Batch, Texts
 from heterformer.errors import InputError
 from heterformer.models import Heterformer
-from tests.models.random_batches import VOCABULARY, random_batch, save_backbone, schema
+from tests.models.random_batches import FAMILIES, VOCABULARY, random_batch, save_backbone, schema
 from tests.reference import reference_vectors
 
 ABLATIONS: list[dict[str, Any]] = [
@@ -38,12 +38,17 @@ ABLATIONS: list[dict[str, Any]] = [
     {"network_readout": "text_rich", "virtual_tokens": "textless"},
     {"network_readout": "textless", "virtual_tokens": "text_rich", "heterogeneous_projection": False},
 ]
+FAMILY_OPTIONS: list[dict[str, Any]] = [
+    {"network_readout": "none"},
+    {"network_readout": "none", "readout": "mean", "neighbor_pooling": "mean"},
+    {"network_readout": "both", "virtual_tokens": "none"},
+]
 
 
 @pytest.fixture(scope="module")
 def backbones(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("backbones")
-    return {family: save_backbone(folder / family, family) for family in ("bert", "roberta", "electra")}
+    return {family: save_backbone(folder / family, family) for family in FAMILIES}
 
 
 def new_model(backbone: str, **options: Any) -> Heterformer:
@@ -86,9 +91,12 @@ def test_equals_reference_in_every_ablation(backbones: dict[str, str], options: 
         assert_equals_reference(model, random_batch(seed))
 
 
-@pytest.mark.parametrize("family", ["roberta", "electra"])
-def test_equals_reference_in_every_family(backbones: dict[str, str], family: str) -> None:
-    assert_equals_reference(new_model(backbones[family]), random_batch(3))
+@pytest.mark.parametrize("options", FAMILY_OPTIONS, ids=str)
+@pytest.mark.parametrize("family", [family for family in FAMILIES if family != "bert"])
+def test_equals_reference_in_every_family(
+    backbones: dict[str, str], family: str, options: dict[str, Any]
+) -> None:
+    assert_equals_reference(new_model(backbones[family], **options), random_batch(3))
 
 
 @pytest.mark.parametrize("network_readout", ["none", "both"])

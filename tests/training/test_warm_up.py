@@ -14,7 +14,7 @@ from torch import Tensor
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.models import Heterformer
 from heterformer.models.inference import plm_vectors
-from heterformer.models.plm import backbone
+from heterformer.models.plm.layouts.bert import BertLayout
 from heterformer.network.split.draw import make_split
 from heterformer.network.split.options import SplitOptions
 from heterformer.network.split.split import Split
@@ -104,13 +104,13 @@ def test_only_the_textless_nodes_learn() -> None:
 @pytest.mark.parametrize("epochs", [1, 4])
 def test_the_plm_reads_every_text_once(monkeypatch: pytest.MonkeyPatch, epochs: int) -> None:
     model, read = tiny_model(), list[Tensor]()  # loading it reads a text, too
-    embed = backbone.embed
+    embed = BertLayout.embed
 
-    def recorded(plm: Any, packing: Any) -> Tensor:
-        read.extend(packing.texts.tokens.split(packing.texts.lengths.tolist()))
-        return embed(plm, packing)
+    def recorded(plm: BertLayout) -> Tensor:
+        read.extend(plm.packing.texts.tokens.split(plm.packing.texts.lengths.tolist()))
+        return embed(plm)
 
-    monkeypatch.setattr(backbone, "embed", recorded)
+    monkeypatch.setattr(BertLayout, "embed", recorded)
     warmed(model, replace(OPTIONS, warm_up_epochs=epochs, warm_up_patience=9))
     assert len(read) == tiny_network().schema.counts["paper"]  # each has an author and a venue
     assert sum(map(len, read)) == len(tiny_tokens().tokens)

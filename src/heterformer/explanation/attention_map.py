@@ -15,13 +15,17 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from heterformer.batches.batch import Batch
 from heterformer.models.aggregation import Aggregation, Neighborhoods
 from heterformer.models.heterformer import Heterformer
 from heterformer.models.inference import evaluating
-from heterformer.models.plm.backbone import embed, pooled
+from heterformer.models.plm.attention import position_scores
+from heterformer.models.plm.backbone import pooled
+from heterformer.models.plm.layouts import layout_of
+from heterformer.models.plm.layouts.layout import Layout
 from heterformer.models.plm.packing import pack
 from heterformer.network.schema import EdgeType
 
@@ -93,10 +97,10 @@ def _attention_map(model: Heterformer, batch: Batch) -> AttentionMap:
     packing = pack(batch.texts, batch.centers)
     kinds, rank = model.neighbor_kinds, packing.rank
     neighborhoods = {kind: model.propagate(kind, batch, states, rank) for kind in kinds}
-    hidden = embed(model.backbone, packing)  # H^(0), (n, d)
-    plm_layers, by_cls = model.backbone.encoder.layer, model.config.readout == "cls"
+    plm, by_cls = layout_of(model.backbone, packing), model.config.readout == "cls"
+    hidden = plm.embed()  # H^(0), (n, d)
     layers = []
-    for depth, plm_layer in enumerate(plm_layers):
+    for depth in range(len(plm.layers)):
         center = pooled(hidden, packing, model.config.neighbor_pooling)[0]  # h^(l), (d,)
         alpha, tokens = {}, [hidden[:0]]
         for kind in model.kinds if depth else ():
@@ -105,8 +109,8 @@ def _attention_map(model: Heterformer, batch: Batch) -> AttentionMap:
             alpha[kind], token = _aggregated(aggregation, torch.cat([center[None], messages]))
             tokens.append(token[None])
         virtual = torch.cat(tokens)  # (V, d)
-        queries = hidden[:1] if by_cls and depth == len(plm_layers) - 1 else hidden  # what is read of it
-        probabilities, hidden = _attended(plm_layer, queries, torch.cat([virtual, hidden]))
+        queries = 1 if by_cls and depth == len(plm.layers) - 1 else len(hidden)  # what is read of it
+        probabilities, hidden = _attended(plm, depth, hidden, virtual, queries)
         layers.append(LayerAttention(probabilities, alpha, virtual))
     vector = hidden[0] if by_cls else hidden.mean(0)
     readout = _readout(model, vector, neighborhoods)
@@ -138,16 +142,20 @@ def _aggregated(aggregation: Any, entries: Tensor) -> tuple[Tensor, Tensor]:
     return alpha[:, 0], (alpha @ value).flatten()
 
 
-def _attended(layer: Any, queries: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
+def _attended(
+    plm: Layout, depth: int, hidden: Tensor, virtual: Tensor, queries: int
+) -> tuple[Tensor, Tensor]:
     """(H, Q, V + n) and (Q, d): the asymmetric MHA's probabilities and the layer's output (Eq. 4 and 5)."""
-    attention = layer.attention.self
-    heads = attention.num_attention_heads
-    query = _by_head(attention.query(queries), heads)  # (H, Q, d/H)
-    key, value = (_by_head(part(tokens), heads) for part in (attention.key, attention.value))
-    probabilities = torch.softmax(query @ key.mT / math.sqrt(key.shape[-1]), -1)  # (H, Q, V + n)
+    tokens = plm.attention_input(depth, torch.cat([hidden, virtual]))  # (n + V, d)
+    query, key, value = (_by_head(F.linear(tokens, *p), plm.heads) for p in plm.projections(depth))
+    query = query[:, :queries] / math.sqrt(plm.head_size)  # (H, Q, d/H)
+    scores = position_scores(query, key, len(hidden), plm.positions(depth))
+    probabilities = torch.softmax(scores, -1)  # (H, Q, n + V)
     mixture = (probabilities @ value).transpose(0, 1).flatten(1)  # (Q, d)
-    hidden = layer.attention.output(mixture, queries)  # LN(H + MHA(H, H~))
-    return probabilities, layer.output(layer.intermediate(hidden), hidden)  # LN(H' + MLP(H'))
+    n = len(hidden)
+    return torch.cat([probabilities[..., n:], probabilities[..., :n]], -1), plm.outputs(
+        depth, hidden[:queries], mixture
+    )
 
 
 def _by_head(x: Tensor, heads: int) -> Tensor:

@@ -18,7 +18,8 @@ from heterformer.models.aggregation import Aggregation, EdgeProjections, Neighbo
 from heterformer.models.configuration import HeterformerConfig
 from heterformer.models.contract import HeterogeneousEncoder
 from heterformer.models.network_readout import NetworkReadout
-from heterformer.models.plm.backbone import embed, layer_states, pooled, run_layer, without_pooler
+from heterformer.models.plm.backbone import layer_states, pooled, without_pooler
+from heterformer.models.plm.layouts import layout_of
 from heterformer.models.plm.loading import untrained_plm
 from heterformer.models.plm.packing import pack
 from heterformer.models.textless import TextlessNodes
@@ -76,13 +77,13 @@ class Heterformer(HeterogeneousEncoder):
         packing = pack(batch.texts, batch.centers)
         kinds, rank = self.neighbor_kinds, packing.rank
         neighborhoods = {kind: self.propagate(kind, batch, states, rank) for kind in kinds}
-        hidden = embed(self.backbone, packing)  # H^(0), (T, d)
-        layers = self.backbone.encoder.layer
-        for depth, layer in enumerate(layers):
+        plm = layout_of(self.backbone, packing)
+        hidden = plm.embed()  # H^(0), (T, d)
+        for depth in range(len(plm.layers)):
             center = pooled(hidden, packing, self.config.neighbor_pooling)  # h^(l), (B, d)
             virtual = self.virtual_tokens(depth, center, neighborhoods)  # z^(l), (B, 2, d)
-            first_only = depth == len(layers) - 1 and self.config.readout == "cls"
-            hidden = run_layer(layer, hidden, packing, virtual, first_only)  # H^(l + 1), Eq. 4 and 5
+            first_only = depth == len(plm.layers) - 1 and self.config.readout == "cls"
+            hidden = plm.run_layer(depth, hidden, virtual, first_only)  # H^(l + 1), Eq. 4 and 5
         vectors = hidden if self.config.readout == "cls" else packing.mean(hidden)  # (B, d)
         return self.finished(self.network_readout(vectors, neighborhoods)[packing.rank])
 

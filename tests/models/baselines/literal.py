@@ -31,8 +31,8 @@ def _center_vector(model: Any, batch: Batch, i: int) -> Tensor:
                 h = model.textless.projections[number].weight @ model.textless.tables[number].weight[row]
                 textless.append((r, h))
     hidden = reference._embed(plm, tokens)
-    layers = plm.encoder.layer
-    for depth, layer in enumerate(layers):
+    layers = reference.layers_of(plm)
+    for depth in range(len(layers)):
         own = reference._state(model, hidden, mask)
         states = [(r, reference._state(model, h, m)) for r, h, m in texts]
         if depth == 0:
@@ -44,8 +44,8 @@ def _center_vector(model: Any, batch: Batch, i: int) -> Tensor:
             ]
         else:
             virtual = [_graph_attention(model.attentions[str(depth)], own, [h for _, h in states])]
-        hidden = reference._asymmetric_layer(layer, hidden, mask, virtual)
-        texts = [(r, reference._plain_layer(layer, h, m), m) for r, h, m in texts]
+        hidden = reference._asymmetric_layer(plm, depth, hidden, mask, virtual)
+        texts = [(r, reference._plain_layer(plm, depth, h, m), m) for r, h, m in texts]
     return hidden[0] if model.config.readout == "cls" else hidden[mask].mean(0)
 
 

@@ -8,10 +8,11 @@ import torch.nn.functional as F
 
 from heterformer.batches.batch import Texts
 from heterformer.models.plm import attention
-from heterformer.models.plm.attention import attend, attend_to_states
+from heterformer.models.plm.attention import Positions, attend, attend_from_first, attend_to_states, turned
 from heterformer.models.plm.packing import Packing, pack
 
 HEADS, WIDTH = 2, 6
+PAIRS = 3  # heads of two numbers each, which a rotation turns
 
 
 def packing_of(*lengths: int) -> Packing:
@@ -50,6 +51,68 @@ def test_gradients(virtual: int, dropout: float, monkeypatch: pytest.MonkeyPatch
         return attend(tensors[0], tensors[1] if virtual else None, packing.blocks, HEADS, dropout)
 
     assert torch.autograd.gradcheck(function, (qkv, extra) if virtual else (qkv,))
+
+
+def positions(length: int) -> Positions:
+    """A learnt bias with a key out of sight, and a rotation."""
+    bias = torch.randn(PAIRS, length, length, dtype=torch.float64)
+    bias[:, 2:, 0] = float("-inf")
+    angle = torch.randn(length, WIDTH // PAIRS // 2, dtype=torch.float64).repeat(1, 2)
+    return Positions(bias.requires_grad_(), (angle.cos(), angle.sin()))
+
+
+@pytest.mark.parametrize("virtual", [0, 2])
+def test_positions(virtual: int) -> None:
+    """Between tokens of a text they matter; virtual tokens have none."""
+    packing, heads = packing_of(3, 1, 3, 5), PAIRS
+    qkv, extra = inputs(packing, virtual)
+    where = positions(7)
+    assert where.bias is not None
+    assert where.rotation is not None
+    output = attend(qkv, extra if virtual else None, packing.blocks, heads, 0.0, where)
+    query, key_value = qkv.split([WIDTH, 2 * WIDTH], dim=1)
+    first = attend_from_first(
+        query[packing.first], key_value, extra if virtual else None, packing.blocks, heads, 0.0, where
+    )
+    for u, (start, stop) in enumerate(itertools.pairwise(packing.texts.offsets.tolist())):
+        n = stop - start
+        q, k, v = qkv[start:stop].view(n, 3, heads, 2).permute(1, 2, 0, 3)  # (H, n, d/H)
+        extra_k, extra_v = extra[u].view(virtual, 2, heads, 2).permute(1, 2, 0, 3)  # (H, V, d/H)
+        own = turned(q, where.rotation) @ turned(k, where.rotation).mT + where.bias[:, :n, :n]
+        weights = torch.softmax(torch.cat([own, q @ extra_k.mT], -1), -1)
+        expected = (weights @ torch.cat([v, extra_v], 1)).transpose(0, 1).flatten(1)
+        torch.testing.assert_close(output[start:stop], expected)
+        torch.testing.assert_close(first[u], expected[0])
+
+
+@pytest.mark.parametrize("virtual", [0, 2])
+@pytest.mark.parametrize("dropout", [0.0, 0.4])
+def test_gradients_through_positions(virtual: int, dropout: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attention, "CHUNK", 60)
+    packing = packing_of(3, 1, 3, 3, 2, 7)
+    qkv, extra = inputs(packing, virtual)
+    where = positions(7)
+    seen = where.bias.detach() if where.bias is not None else torch.zeros(0)
+    learnt = torch.where(seen.isinf(), 0.0, seen).requires_grad_()
+
+    def function(*tensors: torch.Tensor) -> torch.Tensor:
+        torch.manual_seed(0)
+        bias = tensors[1] + torch.where(seen.isinf(), seen, 0.0)
+        extra = tensors[2] if virtual else None
+        return attend(tensors[0], extra, packing.blocks, PAIRS, dropout, Positions(bias, where.rotation))
+
+    assert torch.autograd.gradcheck(function, (qkv, learnt, extra) if virtual else (qkv, learnt))
+
+
+def test_turning_depends_on_the_distance_alone() -> None:
+    angle = torch.arange(9, dtype=torch.float64)[:, None] * torch.tensor([[0.3, 0.7, 0.3, 0.7]])
+    rotation = (angle.cos(), angle.sin())
+    q, k = (torch.randn(4, dtype=torch.float64).expand(9, 4) for _ in range(2))
+    scores = turned(q, rotation) @ turned(k, rotation).mT
+    for distance in range(-8, 9):
+        diagonal = scores.diagonal(distance)
+        torch.testing.assert_close(diagonal, diagonal[:1].expand_as(diagonal))
+    torch.testing.assert_close(turned(turned(q, rotation), rotation, back=True), q)
 
 
 @pytest.mark.parametrize("virtual", [0, 2])

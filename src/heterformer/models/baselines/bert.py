@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 from transformers import AutoConfig, AutoModel
 
@@ -39,8 +40,8 @@ class Bert(NodeEncoder):
         return ()
 
     def text_states(self, texts: Texts) -> Tensor:
-        """(U, 0, d): nobody listens to a neighbour."""
-        return self.backbone.embeddings.word_embeddings.weight.new_empty(len(texts), 0, self.width)  # type: ignore[no-any-return]
+        """(U, 0, d): no neighbour states are used."""
+        return torch.empty(len(texts), 0, self.width, device=self.device, dtype=self.dtype)
 
     def forward(self, batch: Batch, states: Tensor) -> Tensor:
         """(B, d): the PLM's vectors of the centres."""

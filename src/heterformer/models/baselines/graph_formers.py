@@ -13,7 +13,8 @@ from heterformer.models.aggregation import Aggregation, Neighborhoods
 from heterformer.models.configuration import NodeEncoderConfig
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.options import GraphFormersOptions
-from heterformer.models.plm.backbone import embed, layer_states, pooled, run_layer, without_pooler
+from heterformer.models.plm.backbone import layer_states, pooled, without_pooler
+from heterformer.models.plm.layouts import layout_of
 from heterformer.models.plm.loading import untrained_plm
 from heterformer.models.plm.packing import pack
 
@@ -71,13 +72,13 @@ class GraphFormers(NodeEncoder):
         """(B, d): the centres' vectors."""
         packing = pack(batch.texts, batch.centers)
         neighborhoods = self.neighborhoods(batch, states, packing.rank)
-        hidden = embed(self.backbone, packing)  # (T, d)
-        layers = self.backbone.encoder.layer
-        for depth, layer in enumerate(layers):
+        plm = layout_of(self.backbone, packing)
+        hidden = plm.embed()  # (T, d)
+        for depth in range(len(plm.layers)):
             center = pooled(hidden, packing, self.config.neighbor_pooling)  # (B, d)
             virtual = self.virtual_tokens(depth, center, neighborhoods) if depth else None  # (B, V, d)
-            first_only = depth == len(layers) - 1 and self.config.readout == "cls"
-            hidden = run_layer(layer, hidden, packing, virtual, first_only)  # (T, d)
+            first_only = depth == len(plm.layers) - 1 and self.config.readout == "cls"
+            hidden = plm.run_layer(depth, hidden, virtual, first_only)  # (T, d)
         vectors = hidden if self.config.readout == "cls" else packing.mean(hidden)  # (B, d)
         return self.finished(vectors[packing.rank])
 

@@ -8,9 +8,10 @@ Work proceeds by rectangles of equally long texts, each small enough for the pro
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from heterformer.models.plm.dropout import keep_mask, keep_scale
@@ -20,22 +21,46 @@ CHUNK = 2**19  # numbers in the largest array of a chunk: 2 MB
 VECTOR = 16  # torch.softmax takes six times as long for rows shorter than a vector register
 
 
-def attend(qkv: Tensor, virtual: Tensor | None, blocks: list[Block], heads: int, dropout: float) -> Tensor:
+class Positions(NamedTuple):
+    """How scores depend on where query and key stand in their text. Virtual tokens stand nowhere."""
+
+    bias: Tensor | None = None  # (H or 1, N, N): added to the scores, from query to key; N at least as long
+    rotation: tuple[Tensor, Tensor] | None = None  # cosines and sines, (N, d/H), by which both are turned
+
+
+NO_POSITIONS = Positions()
+
+
+def attend(
+    qkv: Tensor,
+    virtual: Tensor | None,
+    blocks: list[Block],
+    heads: int,
+    dropout: float,
+    positions: Positions = NO_POSITIONS,
+) -> Tensor:
     """Each token's mixture of its text's values, (T, d).
 
     ``qkv``: (T, 3d), queries (scaled), keys and values side by side. ``virtual``: (U, V, 2d), further keys
     and values that all tokens of a text see.
     """
-    mixture: Tensor = BlockAttention.apply(qkv, virtual, blocks, heads, dropout)  # type: ignore[no-untyped-call]
+    bias, rotation = positions
+    mixture: Tensor = BlockAttention.apply(qkv, virtual, bias, rotation, blocks, heads, dropout)  # type: ignore[no-untyped-call]
     return mixture
 
 
 def attend_to_states(
-    query: Tensor, states: Tensor, virtual: Tensor | None, blocks: list[Block], dropout: float
+    query: Tensor,
+    states: Tensor,
+    virtual: Tensor | None,
+    blocks: list[Block],
+    dropout: float,
+    bias: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Each query's mixture of its text's ``states`` themselves, and the total of its attention weights.
 
     ``query``: (U, H, d), scaled. ``states``: (T, d). ``virtual``: (U, V, d), further states of each text.
+    ``bias``: (H, N, N), added to the scores of a text's tokens; the queries stand first.
     """
     mixtures, totals = [query[:0]], [query[:0, :, 0]]
     queries = torch.split(query, [block.size for block in blocks])
@@ -44,7 +69,10 @@ def attend_to_states(
         h = h.view(block.size, block.length, -1)  # (n, L, d)
         if virtual is not None:
             h = torch.cat([h, virtual[block.texts]], 1)
-        weights = torch.softmax(torch.bmm(q, h.mT), -1)  # (n, H, L)
+        scores = torch.bmm(q, h.mT)  # (n, H, L)
+        if bias is not None:
+            scores = scores + F.pad(bias[:, 0, : block.length], (0, h.shape[1] - block.length))
+        weights = torch.softmax(scores, -1)
         if dropout:
             weights = weights * (keep_mask(weights, dropout) * keep_scale(dropout))
         mixtures.append(torch.bmm(weights, h))  # (n, H, d)
@@ -52,52 +80,129 @@ def attend_to_states(
     return torch.cat(mixtures), torch.cat(totals)
 
 
+def attend_from_first(
+    query: Tensor,
+    kv: Tensor,
+    virtual: Tensor | None,
+    blocks: list[Block],
+    heads: int,
+    dropout: float,
+    positions: Positions,
+) -> Tensor:
+    """(U, d): ``attend`` of the first tokens alone. ``query``: (U, d), scaled. ``kv``: (T, 2d)."""
+    mixtures = [query[:0]]
+    for block in blocks:
+        q = _split_heads(query[block.texts], block.size, heads, 1)[0]  # (nH, 1, d/H)
+        k, v = _split_heads(kv[block.tokens], block.size, heads, 2)  # (nH, L, d/H)
+        if virtual is not None:
+            extra = _split_heads(virtual[block.texts], block.size, heads, 2)
+            k, v = torch.cat([k, extra[0]], 1), torch.cat([v, extra[1]], 1)
+        weights = torch.softmax(position_scores(q, k, block.length, positions), -1)
+        if dropout:
+            weights = weights * (keep_mask(weights, dropout) * keep_scale(dropout))
+        mixtures.append(torch.bmm(weights, v).view(block.size, -1))
+    return torch.cat(mixtures)
+
+
+def position_scores(q: Tensor, k: Tensor, length: int, positions: Positions) -> Tensor:
+    """The scores before the softmax of Eq. 2, of keys (nH, L + V, d/H) for the first Q queries of L.
+
+    The score of a virtual token is that of content alone, wherever the query stands.
+    """
+    bias, rotation = positions
+    if rotation is None:
+        scores = torch.bmm(q, k.mT)  # (nH, Q, L + V)
+    else:
+        scores = torch.bmm(turned(q, rotation), turned(k[:, :length], rotation).mT)
+        scores = torch.cat([scores, torch.bmm(q, k[:, length:].mT)], -1)
+    if bias is not None:
+        bias = F.pad(bias[:, : q.shape[1], :length], (0, k.shape[1] - length)).to(scores.dtype)
+        scores = (scores.view(-1, *bias.shape) + bias).flatten(0, 1)
+    return scores
+
+
+def turned(x: Tensor, rotation: tuple[Tensor, Tensor], back: bool = False) -> Tensor:
+    """Rows (…, L, d/H) turned by the angles of their places, or turned back."""
+    cos, sin = (part[: x.shape[-2]] for part in rotation)
+    left, right = x.chunk(2, -1)
+    across = torch.cat([right, -left] if back else [-right, left], -1)
+    return (x * cos + across * sin).to(x.dtype)
+
+
 class BlockAttention(torch.autograd.Function):
     """See ``attend``. Keeps the heads' own queries, keys and values instead of ``qkv``."""
 
     @staticmethod
     def forward(
-        ctx: Any, qkv: Tensor, virtual: Tensor | None, blocks: list[Block], heads: int, dropout: float
+        ctx: Any,
+        qkv: Tensor,
+        virtual: Tensor | None,
+        bias: Tensor | None,
+        rotation: tuple[Tensor, Tensor] | None,
+        blocks: list[Block],
+        heads: int,
+        dropout: float,
     ) -> Tensor:
         output = torch.empty(qkv.shape[0], qkv.shape[1] // 3, dtype=qkv.dtype, device=qkv.device)
         saved: list[Tensor | None] = []
+        positions = Positions(bias, rotation)
         for block in _chunks(blocks, qkv.shape[1]):
             q, kv = _queries_keys_values(qkv, virtual, block, heads)
-            weights = _weights(q, kv[0])  # (nH, L, L + V)
+            weights = _weights(q, kv[0], positions)  # (nH, L, L + V)
             keep = keep_mask(weights, dropout) if dropout else None
             mixture = torch.bmm(weights if keep is None else weights * keep, kv[1])  # (nH, L, d/H)
             mixture = mixture if keep is None else mixture.mul_(keep_scale(dropout))
             _join_heads(mixture, output[block.tokens], block.size)
             # Long texts' weights would take more memory than all else together; they are computed again.
             saved += [q, kv, weights if block.length <= q.shape[-1] else None, keep]
-        ctx.save_for_backward(output, *saved)
-        ctx.blocks, ctx.heads, ctx.dropout = blocks, heads, dropout
+        ctx.save_for_backward(output, bias, *saved)
+        ctx.blocks, ctx.heads, ctx.dropout, ctx.rotation = blocks, heads, dropout, rotation
         ctx.virtual = None if virtual is None else virtual.shape
         return output
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         (grad,) = grads
-        output, *saved = ctx.saved_tensors
+        output, bias, *saved = ctx.saved_tensors
+        positions = Positions(bias, ctx.rotation)
         grad_qkv = torch.empty(grad.shape[0], 3 * grad.shape[1], dtype=grad.dtype, device=grad.device)
         grad_virtual = None if ctx.virtual is None else grad.new_empty(ctx.virtual)
+        grad_bias = torch.zeros_like(bias) if ctx.needs_input_grad[2] else None
         # Through the softmax p: dL/ds = p (dL/dp - sum(p dL/dp)), and that sum is output times gradient.
         sums = (grad * output).view(len(grad), ctx.heads, grad.shape[1] // ctx.heads).sum(-1)  # (T, H)
         for i, block in enumerate(_chunks(ctx.blocks, grad_qkv.shape[1])):
             q, kv, weights, keep = saved[4 * i : 4 * i + 4]
             g = _split_heads(grad[block.tokens], block.size, ctx.heads, 1)[0]  # (nH, L, d/H)
-            weights = _weights(q, kv[0]) if weights is None else weights
+            weights = _weights(q, kv[0], positions) if weights is None else weights
             sums_of_block = _split_heads(sums[block.tokens], block.size, ctx.heads, 1)[0]  # (nH, L, 1)
             if keep is not None:
                 g = g * keep_scale(ctx.dropout)
             grad_p = torch.bmm(g, kv[1].mT)  # (nH, L, L + V)
             grad_p = grad_p if keep is None else grad_p.mul_(keep)
             grad_s = grad_p.sub_(sums_of_block).mul_(weights)
+            if grad_bias is not None:
+                own = grad_s.view(block.size, ctx.heads, *grad_s.shape[1:])[..., : block.length]
+                grad_bias[:, : block.length, : block.length] += own.sum(0)  # (H, L, L)
             grad_kv = torch.empty_like(kv)
-            torch.bmm(grad_s.mT, q, out=grad_kv[0])
+            grad_q = _score_gradients(grad_s, q, kv[0], grad_kv[0], ctx.rotation)
             torch.bmm((weights if keep is None else weights * keep).mT, g, out=grad_kv[1])
-            _join_gradients(torch.bmm(grad_s, kv[0]), grad_kv, grad_qkv, grad_virtual, block)
-        return grad_qkv, grad_virtual, None, None, None
+            _join_gradients(grad_q, grad_kv, grad_qkv, grad_virtual, block)
+        return grad_qkv, grad_virtual, grad_bias, None, None, None, None
+
+
+def _score_gradients(
+    grad_s: Tensor, q: Tensor, k: Tensor, grad_k: Tensor, rotation: tuple[Tensor, Tensor] | None
+) -> Tensor:
+    """The queries' gradients; those of the keys go into ``grad_k``."""
+    if rotation is None:
+        torch.bmm(grad_s.mT, q, out=grad_k)
+        return torch.bmm(grad_s, k)
+    length = q.shape[1]
+    own, virtual = grad_s[..., :length], grad_s[..., length:]
+    grad_k[:, :length] = turned(torch.bmm(own.mT, turned(q, rotation)), rotation, back=True)
+    grad_k[:, length:] = torch.bmm(virtual.mT, q)
+    grad_q = turned(torch.bmm(own, turned(k[:, :length], rotation)), rotation, back=True)
+    return grad_q.add_(torch.bmm(virtual, k[:, length:]))
 
 
 def _chunks(blocks: list[Block], width: int) -> Iterator[Block]:
@@ -110,9 +215,9 @@ def _chunks(blocks: list[Block], width: int) -> Iterator[Block]:
             yield Block(slice(text, text + n), slice(token, token + n * length), n, length)
 
 
-def _weights(q: Tensor, k: Tensor) -> Tensor:
+def _weights(q: Tensor, k: Tensor, positions: Positions) -> Tensor:
     """The softmax of Eq. 2, in the type of its inputs also where mixed precision would widen it."""
-    scores = torch.bmm(q, k.mT)
+    scores = position_scores(q, k, q.shape[1], positions)
     if scores.shape[-1] >= VECTOR:
         return torch.softmax(scores, -1).to(q.dtype)
     scores = scores.sub_(scores.amax(-1, keepdim=True)).exp_()

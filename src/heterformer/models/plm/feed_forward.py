@@ -20,7 +20,7 @@ Activation = Callable[[Tensor], Tensor]
 
 
 def feed_forward(x: Tensor, first: nn.Linear, activation: Activation, second: nn.Linear) -> Tensor:
-    """``second(activation(first(x)))``, (T, d) to (T, d)."""
+    """``second(activation(first(x)))``, (T, d) to (T, d); a gated activation halves the width."""
     arguments = (x, first.weight, first.bias, second.weight, second.bias, activation)
     result: Tensor = _FeedForward.apply(*arguments)  # type: ignore[no-untyped-call]
     return result
@@ -29,7 +29,13 @@ def feed_forward(x: Tensor, first: nn.Linear, activation: Activation, second: nn
 class _FeedForward(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, activation: Activation
+        ctx: Any,
+        x: Tensor,
+        w1: Tensor,
+        b1: Tensor | None,
+        w2: Tensor,
+        b2: Tensor | None,
+        activation: Activation,
     ) -> Tensor:
         inner = F.linear(x, w1, b1)  # (T, 4d)
         ctx.save_for_backward(x, inner, w1, w2)
@@ -41,16 +47,23 @@ class _FeedForward(torch.autograd.Function):
         x, inner, w1, w2 = ctx.saved_tensors
         (grad,) = grads
         x, w1, w2 = (t.to(grad.dtype) for t in (x, w1, w2))  # the same, but under mixed precision
-        grad_x, grad_w1, grad_w2 = torch.empty_like(x), torch.zeros_like(w1), torch.zeros_like(w2)
-        grad_b1, grad_b2 = grad.new_zeros(len(w1)), grad.sum(0)
+        _, learns_w1, learns_b1, learns_w2, learns_b2, _ = ctx.needs_input_grad
+        grad_x = torch.empty_like(x)
+        grad_w1 = torch.zeros_like(w1) if learns_w1 else None
+        grad_w2 = torch.zeros_like(w2) if learns_w2 else None
+        grad_b1 = grad.new_zeros(len(w1)) if learns_b1 else None
+        grad_b2 = grad.sum(0) if learns_b2 else None
         for i in range(0, len(x), ROWS):
             rows = slice(i, i + ROWS)
             with torch.enable_grad():
                 part = inner[rows].detach().requires_grad_()
                 activated = ctx.activation(part)
             (grad_inner,) = torch.autograd.grad(activated, part, grad[rows] @ w2)
-            grad_w2.addmm_(grad[rows].mT, activated.detach())
-            grad_w1.addmm_(grad_inner.mT, x[rows])
-            grad_b1 += grad_inner.sum(0)
+            if grad_w2 is not None:
+                grad_w2.addmm_(grad[rows].mT, activated.detach())
+            if grad_w1 is not None:
+                grad_w1.addmm_(grad_inner.mT, x[rows])
+            if grad_b1 is not None:
+                grad_b1 += grad_inner.sum(0)
             torch.mm(grad_inner, w1, out=grad_x[rows])
         return grad_x, grad_w1, grad_b1, grad_w2, grad_b2, None

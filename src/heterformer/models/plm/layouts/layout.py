@@ -1,0 +1,153 @@
+"""What the layers of all PLM families have in common: Eq. 4 and 5 on packed texts, without padding.
+
+Linear maps and normalisations see one row per token and nothing else; attention works on blocks of
+equally long texts. Where only [CLS] of a layer is read, only [CLS] is computed.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from heterformer.models.plm.attention import NO_POSITIONS, Positions, attend, attend_to_states
+from heterformer.models.plm.dropout import dropped
+from heterformer.models.plm.packing import Packing
+
+
+class Projection(NamedTuple):
+    """A linear map of states to queries, keys or values."""
+
+    weight: Tensor  # (d, d)
+    bias: Tensor | None  # (d,)
+
+
+class Layout(ABC):
+    """One pass of a PLM over packed texts, by the PLM's own weights.
+
+    A subclass says how a family names and orders its parts. What depends on the texts alone, such as a
+    position bias, is computed once in a pass.
+    """
+
+    def __init__(self, plm: Any, packing: Packing) -> None:
+        self.plm, self.packing = plm, packing
+        self.layers = self.layers_of(plm)
+        self.heads = int(plm.config.num_attention_heads)
+        self.head_size = int(plm.config.hidden_size) // self.heads
+
+    @staticmethod
+    @abstractmethod
+    def layers_of(plm: Any) -> Sequence[Any]:
+        """The PLM's layers."""
+
+    @staticmethod
+    def max_tokens(plm: Any) -> int:
+        """The longest text the PLM reads."""
+        return int(plm.config.max_position_embeddings)
+
+    @abstractmethod
+    def embed(self) -> Tensor:
+        """H^(0), (T, d)."""
+
+    @abstractmethod
+    def projections(self, depth: int) -> tuple[Projection, Projection, Projection]:
+        """The maps to queries, keys and values."""
+
+    @abstractmethod
+    def attention_dropout(self, depth: int) -> float:
+        """Dropout of the attention's weights; 0 unless the PLM is training."""
+
+    @abstractmethod
+    def outputs(self, depth: int, hidden: Tensor, mixture: Tensor) -> Tensor:
+        """The layer behind its attention: (Q, d) states and the mixtures they attended to, to (Q, d)."""
+
+    def attention_input(self, depth: int, states: Tensor) -> Tensor:
+        """What queries, keys and values are made of: the states, or their normalisation."""
+        return states
+
+    def positions(self, depth: int) -> Positions:
+        """How the layer's scores depend on positions, if they do."""
+        return NO_POSITIONS
+
+    @property
+    def longest(self) -> int:
+        """The length of the longest text."""
+        return self.packing.blocks[-1].length if self.packing.blocks else 0
+
+    def run_layer(
+        self, depth: int, hidden: Tensor, virtual: Tensor | None = None, first_only: bool = False
+    ) -> Tensor:
+        """One Transformer layer (Eq. 5): (T, d) to (T, d), or to (U, d) states of [CLS] if ``first_only``.
+
+        ``virtual`` (U, V, d) holds tokens that every token of a text attends to and that attend to nothing.
+        They enter as other tokens do, but without a position.
+        """
+        states = self.attention_input(depth, hidden)
+        virtual = None if virtual is None else self.attention_input(depth, virtual)
+        if not first_only:
+            return self.outputs(depth, hidden, self.attention(depth, states, virtual))
+        first = hidden.index_select(0, self.packing.first)  # (U, d)
+        mixture = self.attention_of_first(depth, self.attention_input(depth, first), states, virtual)
+        return self.outputs(depth, first, mixture)
+
+    def attention(self, depth: int, states: Tensor, virtual: Tensor | None) -> Tensor:
+        """MHA(H, H~): queries from the text, keys and values from the text and the virtual tokens (Eq. 4)."""
+        query, key, value = self.projections(depth)
+        scale = self.head_size**-0.5  # of the scores (Eq. 2), cheapest applied here
+        # One product for all three is faster.
+        weight = torch.cat([query.weight * scale, key.weight, value.weight])
+        bias = None
+        if query.bias is not None and key.bias is not None and value.bias is not None:
+            bias = torch.cat([query.bias * scale, key.bias, value.bias])
+        qkv = F.linear(states, weight, bias)  # (T, 3d)
+        d = states.shape[1]
+        virtual_kv = None  # (U, V, 2d)
+        if virtual is not None:
+            virtual_kv = F.linear(virtual, weight[d:], None if bias is None else bias[d:])
+        dropout = self.attention_dropout(depth)
+        return attend(qkv, virtual_kv, self.packing.blocks, self.heads, dropout, self.positions(depth))
+
+    def attention_of_first(self, depth: int, first: Tensor, states: Tensor, virtual: Tensor | None) -> Tensor:
+        """(U, d): what ``attention`` gives for the first tokens, at the cost of these tokens.
+
+        The others' keys and values are never computed: ``q (W_K h) = (W_K q) h``, so the query is taken to
+        the states instead, and ``sum a (W_V h) = W_V sum a h``. (The keys' bias adds the same to all scores
+        of a query, which the softmax does not see.)
+        """
+        query_map, key_map, value_map = self.projections(depth)
+        key = key_map.weight.view(self.heads, self.head_size, -1)  # (H, d/H, d)
+        value = value_map.weight.view(self.heads, self.head_size, -1)
+        query = F.linear(first, *query_map).view(-1, self.heads, self.head_size)  # (U, H, d/H)
+        query = torch.einsum("uhc,hcd->uhd", query, key) * self.head_size**-0.5  # (U, H, d)
+        dropout, bias = self.attention_dropout(depth), self.positions(depth).bias
+        mixtures, totals = attend_to_states(query, states, virtual, self.packing.blocks, dropout, bias)
+        mixture = torch.einsum("uhd,hcd->uhc", mixtures, value)  # (U, H, d/H)
+        if value_map.bias is not None:  # totals (U, H) are 1 but for dropout
+            mixture = mixture + totals[:, :, None] * value_map.bias.view(self.heads, self.head_size)
+        return mixture.flatten(1)
+
+
+def position_embedded(
+    embeddings: Any, packing: Packing, first_position: int = 0, token_type: Tensor | None = None
+) -> Tensor:
+    """(T, d): word and position embeddings (and one of a token type), normalised."""
+    length = packing.blocks[-1].length if packing.blocks else 0
+    places = embeddings.position_embeddings.weight[first_position : first_position + length]  # (longest, d)
+    if token_type is not None:
+        places = places + token_type
+    hidden = embeddings.word_embeddings(packing.texts.tokens) + F.embedding(packing.positions(), places)
+    return dropped(embeddings.LayerNorm(hidden), dropout_of(embeddings))
+
+
+def dropout_of(module: Any) -> float:
+    """The probability of a module's ``dropout``; 0 unless it is training."""
+    return float(module.dropout.p) if module.training else 0.0
+
+
+def projection(linear: Any) -> Projection:
+    """A linear module's parameters; low-rank adapters are part of the weight."""
+    return Projection(linear.weight, linear.bias)
