@@ -153,9 +153,8 @@ def _attended(
     probabilities = torch.softmax(scores, -1)  # (H, Q, n + V)
     mixture = (probabilities @ value).transpose(0, 1).flatten(1)  # (Q, d)
     n = len(hidden)
-    return torch.cat([probabilities[..., n:], probabilities[..., :n]], -1), plm.outputs(
-        depth, hidden[:queries], mixture
-    )
+    probabilities = torch.cat([probabilities[..., n:], probabilities[..., :n]], -1)  # virtual tokens first
+    return probabilities, plm.outputs(depth, hidden[:queries], mixture)
 
 
 def _by_head(x: Tensor, heads: int) -> Tensor:

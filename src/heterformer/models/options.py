@@ -50,8 +50,8 @@ class ModelOptions:
     """Values of options that a saved model lacks because it is older than they are."""
 
     backbone: str = "minilm"
-    """An encoder of the layout of BERT, DistilBERT, MPNet or ModernBERT: 'minilm' (installed with Heterformer,
-    works offline), a folder, or a Hugging Face name."""
+    """An encoder of the layout of BERT, DistilBERT, MPNet or ModernBERT: 'minilm' (installed with
+    Heterformer, works offline), a folder, or a Hugging Face name."""
     readout: Literal["auto", "cls", "mean"] = "auto"
     """A node's vector: the [CLS] state (the paper) or the mean over its tokens. 'auto' is what suits the
     backbone, here and below: mean for MiniLM, the paper's choice for others."""
