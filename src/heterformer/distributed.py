@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from heterformer import progress
 from heterformer.arrays import share_of
-from heterformer.errors import InputError, ReportedElsewhereError
+from heterformer.errors import InputError, OptionError, ReportedElsewhereError
 
 # A launcher ends all processes at once if one dies; the timeout is for a process that hangs. It exceeds the
 # longest work of the main process alone: the tokens of a large network, the warm-up.
@@ -46,8 +46,8 @@ class ProcessGroup:
         cpu = device == "cpu" or not torch.cuda.is_available()  # else Accelerate assumes one process
         local_world_size, gpus = int(os.environ.get("LOCAL_WORLD_SIZE", "1")), torch.cuda.device_count()
         if local_world_size > gpus and not cpu:
-            remedy = f"start at most {gpus}, or use --device cpu"
-            raise InputError(f"found {local_world_size} processes on a machine with {gpus} GPUs; {remedy}.")
+            found = f"found {local_world_size} processes on a machine with {gpus} GPUs"
+            raise OptionError(None, (), f"{found}; start at most {gpus}, or set {{device}} to cpu.")
         state = PartialState(cpu=cpu, timeout=TIMEOUT)
         group = cls(state.process_index, state.num_processes, state.device)
         if not group.is_main:

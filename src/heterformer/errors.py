@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 class InputError(Exception):
     """A mistake in the input. Its message is one sentence: where, what was found, what was expected.
 
-    The command line prints it without a traceback and exits with 1. It is no ValueError because tyro takes
-    those of a group of options for its own and prints them with names that nobody knows.
+    The command line prints it without a traceback and exits with 1.
 
     Example:
         >>> from heterformer import InputError, Network
@@ -21,13 +20,15 @@ class InputError(Exception):
         missing.net: not a network, expected a folder that 'heterformer build' wrote.
     """
 
+    # No ValueError: tyro takes those of a group of options for its own and prints other names of the fields.
+
 
 class OptionError(InputError):
     """An option with a value that does not fit: the field, the value found, the value expected.
 
     Args:
         options: The options that have the field, or their class; None for an argument of a function.
-        fields: The name of the field, or the names of several.
+        fields: The name of the field, or the names of several, with which the sentence begins.
         problem: The rest of the sentence. A field of the same options that it names is written ``{field}``.
         place: What comes before the field, such as a path.
 
@@ -55,9 +56,9 @@ class OptionError(InputError):
         def spelled(match: re.Match[str]) -> str:
             return spell(match[1]) if self.owner is None or match[1] in known else match[0]
 
-        named = ", ".join(map(spell, self.fields))
-        return f"{self.place}{named} " + re.sub(r"{(\w+)}", spelled, self.problem)
+        named = ", ".join(map(spell, self.fields)) + " " * bool(self.fields)
+        return self.place + named + re.sub(r"{(\w+)}", spelled, self.problem)
 
 
 class ReportedElsewhereError(InputError):
-    """A mistake that another process of the same run tells the user; this one ends without a word."""
+    """A mistake that another process of the same run reports; this one exits silently."""

@@ -236,7 +236,7 @@ def test_where_translations_are_missing(tmp_path: Path) -> None:
         path.unlink()
     with pytest.raises(InputError) as caught:
         built(tmp_path / "lists")
-    fetch = "fetch them with: apt-get update -o Acquire::Languages=en (or take --text short)"
+    fetch = "fetch them with: apt-get update -o Acquire::Languages=en (or set text to short)"
     found = "3 of 3 packages have no long description, since translation lists are missing"
     assert str(caught.value) == f"{tmp_path / 'lists'}: {found}; {fetch}."
     assert not (tmp_path / "net").exists()

@@ -105,7 +105,7 @@ def test_relations_are_told_apart_and_those_that_training_saw_are_marked() -> No
     ]
     assert sheet.rows[3][4:] == (".3000", ".3100", ".3200", ".3300", ".3400", ".3500", ".3600")
     saw = "†: training saw these pairs, except those of held-out nodes"
-    assert f"{saw}; train with --split.also written_by to hide them" in sheet.note
+    assert f"{saw}; train with split.also set to written_by to hide them" in sheet.note
     assert "For relations besides the predicted one, these are left out of the batch too" in sheet.note
     assert "†" not in relations_table(results, [], "link prediction").note
 

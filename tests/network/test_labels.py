@@ -144,7 +144,7 @@ def test_too_many_classes(monkeypatch: pytest.MonkeyPatch) -> None:
         own_labels(library(["a", "b", "c"]), "paper", ANY)
     assert str(caught.value) == (
         "paper: 3 classes of 3 nodes are too many to tell apart; "
-        "choose fewer with --labels.top-classes or --labels.min-members."
+        "choose fewer with top_classes or min_members."
     )
 
 

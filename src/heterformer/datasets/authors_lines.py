@@ -110,7 +110,8 @@ def _side(text: str, options: AuthorsTsvOptions, place: str) -> Side:
     if len(fields) != options.fields:
         shape = f"a text, {options.text_neighbors} texts of neighbours and {options.fields - numbers} numbers"
         found = f"found {len(fields)} fields on one side, expected {options.fields} ({shape})"
-        raise InputError(f"{place}: {found}; --text-neighbors and --textless say how many there are.")
+        problem = f"{found}; set {{text_neighbors}} and {{textless}} to the numbers in the file."
+        raise OptionError(options, (), problem, place=f"{place}: ")
     types = [node_type for node_type, width in options.widths.items() for _ in range(width)]
     met = [(t, _number(f, t, options, place)) for t, f in zip(types, fields[numbers:], strict=True)]
     neighbors = [field.strip() for field in fields[1:numbers]]

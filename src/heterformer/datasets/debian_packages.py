@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from heterformer.datasets.deb822 import VersionKey, find_lists, paragraphs, version_key
-from heterformer.errors import InputError
+from heterformer.errors import InputError, OptionError
 
 Text = Literal["long", "short"]
 
@@ -69,7 +69,8 @@ def read_packages(lists: Path, text: Text) -> tuple[list[Package], Counter[str]]
         found = (
             f"{without:,} of {read:,} packages have no long description, since translation lists are missing"
         )
-        raise InputError(f"{lists}: {found}; fetch them with: {FETCH} (or take --text short).")
+        problem = f"{found}; fetch them with: {FETCH} (or set {{text}} to short)."
+        raise OptionError(None, (), problem, place=f"{lists}: ")
     if text == "long":
         missing[SHORT] = sum(package.text == package.synopsis for package in newest.values())
     return sorted(newest.values(), key=lambda package: package.name), missing

@@ -148,7 +148,8 @@ def _fill(tables: RawTables, books: Path, genres: Path, options: GoodreadsOption
     tally.kept -= int(others["len"].sum())
     if shelves.is_empty():
         found = f"no shelf has {options.min_shelf_degree:,} to {options.max_shelf_degree:,} books"
-        raise InputError(f"{books}: {found}; for a part of Goodreads choose a smaller --min-shelf-degree.")
+        problem = f"{found}; for a part of Goodreads choose a smaller {{min_shelf_degree}}."
+        raise OptionError(options, (), problem, place=f"{books}: ")
     tables.derive("shelved", tables.scan("shelves").filter(pl.col("shelf").is_in(shelves.implode())))
 
 

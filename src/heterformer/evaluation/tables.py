@@ -66,7 +66,7 @@ def relations_table(
     if seen:
         note += (
             f". {SEEN}: training saw these pairs, except those of held-out nodes; "
-            f"train with --split.also {','.join(seen)} to hide them"
+            f"train with split.also set to {','.join(seen)} to hide them"
         )
     if seen_by_vectors:
         note += f". {IN_SIGHT}: {SEEN_BY_VECTORS}. {HIDE_SPLIT}"

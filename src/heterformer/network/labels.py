@@ -17,7 +17,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from heterformer.arrays import Ints
-from heterformer.errors import InputError
+from heterformer.errors import InputError, OptionError
 from heterformer.network.label_options import LabelOptions
 from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
@@ -287,8 +287,8 @@ def _labels(
     rows, position = np.unique(coded["row"].to_numpy(), return_inverse=True)
     if len(rows) * len(classes) > MOST_CELLS:
         found = f"{len(classes):,} classes of {len(rows):,} nodes are too many to tell apart"
-        remedy = "choose fewer with --labels.top-classes or --labels.min-members"
-        raise InputError(f"{node_type}: {found}; {remedy}.")
+        problem = f"{found}; choose fewer with {{top_classes}} or {{min_members}}."
+        raise OptionError(LabelOptions, (), problem, place=f"{node_type}: ")
     matrix = np.zeros((len(rows), len(classes)), dtype=bool)  # (n, C)
     matrix[position, coded["class"].to_numpy()] = True
     several = bool((matrix.sum(1) > 1).any())

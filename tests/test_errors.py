@@ -1,0 +1,79 @@
+"""Errors of options name fields; the command line alone spells flags."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import heterformer
+from heterformer.errors import OptionError
+
+ROOT = Path(heterformer.__file__).parent
+FLAG = re.compile(r"(?<![-\w])--[a-z]")
+COMMAND = re.compile(r"heterformer [a-z]+ |pip install ")  # to be typed as it is
+COMMAND_LINES = {"comparison/core.py", "evaluation/report.py"}  # put the command of a report together
+
+
+@dataclass(frozen=True)
+class Options:
+    top: int = 10
+    like: str = ""
+
+
+def test_a_field_with_its_value() -> None:
+    assert (
+        str(OptionError(Options(), "top", "is 0, expected at least 1.")) == "top is 0, expected at least 1."
+    )
+    assert (
+        str(OptionError(Options, ["top", "like"], "do not go together.")) == "top, like do not go together."
+    )
+
+
+def test_a_sentence_that_begins_with_no_field() -> None:
+    error = OptionError(Options, (), "nothing to search for: give {like}.", place="run: ")
+    assert str(error) == "run: nothing to search for: give like."
+    assert error.worded(lambda field: f"--{field}") == "run: nothing to search for: give --like."
+
+
+def test_what_looks_like_a_field_of_others_is_left_alone() -> None:
+    error = OptionError(Options, "like", "is '{other}', expected another.")
+    assert error.worded(str.upper) == "LIKE is '{other}', expected another."
+
+
+def sentences(source: str) -> Iterator[str]:
+    """All strings of a module but its docstrings and the help texts of options."""
+    tree = ast.parse(source)
+    documentation = {
+        id(node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documentation:
+            yield node.value
+
+
+MODULES = [
+    path
+    for path in sorted(ROOT.rglob("*.py"))
+    if (name := path.relative_to(ROOT).as_posix()) not in COMMAND_LINES and not name.startswith("cli/")
+]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_only_the_command_line_spells_flags(path: Path) -> None:
+    assert flags(path.read_text(encoding="utf-8")) == []
+
+
+def flags(source: str) -> list[str]:
+    return [s for s in sentences(source) if FLAG.search(s) and not COMMAND.search(s)]
+
+
+def test_a_flag_is_found() -> None:
+    assert flags('raise E(f"{x}: use --device cpu")') == [": use --device cpu"]
+    assert flags('"""Like --this."""\nx = "run \'heterformer embed RUN OUT --h0\'"') == []
