@@ -61,6 +61,27 @@ def check_no_links_out(folder: Path) -> None:
 
 
 def shown(value: Any) -> str:
-    """A value as a message repeats it."""
-    text = repr(value)
+    """A value as a message repeats it: at most 80 characters, however large or deep it is."""
+    text = _beginning(value, LONGEST + 1)
     return text if len(text) <= LONGEST else text[:LONGEST] + "…"
+
+
+def _beginning(value: Any, room: int) -> str:
+    """What ``repr`` gives, or its first ``room`` characters. Aliases in YAML can make a value endless."""
+    if isinstance(value, (str, bytes)):
+        return repr(value[:room])[: None if len(value) <= room else room]
+    if not isinstance(value, (list, dict)):
+        try:
+            return repr(value)
+        except (ValueError, RecursionError):  # an integer of thousands of digits
+            return f"a {type(value).__name__} too large to show"
+    opening, closing = "[]" if isinstance(value, list) else "{}"
+    text = opening
+    for element in value:
+        if len(text) >= room:
+            break
+        text += ", " if text != opening else ""
+        text += _beginning(element, room - len(text))
+        if isinstance(value, dict):
+            text += ": " + _beginning(value[element], max(room - len(text), 1))
+    return text + closing

@@ -122,3 +122,17 @@ def test_a_name_that_nobody_has_gets_close_ones(name: str, close: str) -> None:
 @pytest.mark.parametrize("name", ["Wolfgang", "", "?", "q"])
 def test_a_name_that_resembles_none(name: str) -> None:
     assert complaint(name, "author") == f"there is no author with the id or name {name!r}."
+
+
+def test_a_very_long_name_is_cut_and_compared_by_its_beginning() -> None:
+    built = Network.from_frames(
+        {
+            "nodes": {"paper": {"text": "title"}},
+            "relations": {"cites": {"from": "paper", "to": "paper", "columns": ["a", "b"]}},
+        },
+        {"paper": {"id": ["p1", "p2"], "title": ["graph kernels", "poems"]}},
+        {"cites": {"a": ["p1"], "b": ["p2"]}},
+    )
+    with pytest.raises(InputError) as caught:
+        find_node(built, "x" * 120_000, ["paper"])
+    assert len(str(caught.value)) < 200 + len(str(built.path))

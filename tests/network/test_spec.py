@@ -245,3 +245,65 @@ def test_a_specification_that_is_not_there(tmp_path: Path) -> None:
         NetworkSpec.load(path)
     reason = "the network specification cannot be read (No such file or directory)."
     assert str(caught.value) == f"{path}: {reason}"
+
+
+ODD_YAML = {
+    "nested brackets": ("[" * 100_000, "not valid YAML: brackets or mappings are nested too deeply."),
+    "a tag that does not fit": (
+        "nodes: !!bool x",
+        "not valid YAML: a value does not fit its tag, such as '!!bool'.",
+    ),
+    "a date that is none": (
+        "nodes: !!timestamp x",
+        "not valid YAML: a value does not fit its tag, such as '!!bool'.",
+    ),
+    "half a character": (
+        'name: "\\ud800"\nnodes: {}\nrelations: {}',
+        "nodes: no node type has 'text', expected at least one text-rich type.",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", ODD_YAML)
+def test_odd_yaml_is_one_sentence(what: str, tmp_path: Path) -> None:
+    content, message = ODD_YAML[what]
+    path = tmp_path / "net.yaml"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        NetworkSpec.load(path)
+    assert str(caught.value) == f"{path}: {message}"
+
+
+def test_aliases_that_explode_are_not_written_out(tmp_path: Path) -> None:
+    lines = ["nodes:", " - &a0 [x, x, x, x, x, x, x, x, x]"]
+    lines += [f" - &a{i + 1} [{', '.join([f'*a{i}'] * 9)}]" for i in range(30)]
+    path = tmp_path / "net.yaml"
+    path.write_text("\n".join([*lines, "relations: {}"]), encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        NetworkSpec.load(path)
+    assert len(str(caught.value)) < 200 + len(str(path))
+
+
+@pytest.mark.parametrize("text", ["\ud800", "a\0b"])
+def test_text_that_no_file_can_hold(text: str) -> None:
+    expected = f"net.yaml: name: found {text!r}, expected text without half characters and NUL."
+    assert complaint(changed("name", text)) == expected
+
+
+def test_long_values_are_cut(tmp_path: Path) -> None:
+    said = complaint(changed("nodes", "x" * 100_000))
+    assert said == f"net.yaml: nodes: found '{'x' * 79}…, expected a mapping of keys to values."
+
+
+def test_names_whose_folders_would_collide() -> None:
+    for name in ("a-", "-b"):
+        values = changed("nodes", {name: {"file": "a.csv", "text": "t"}})
+        expected = f"net.yaml: nodes: the name {name!r} is not allowed, expected no '-' at either end."
+        assert complaint(values) == expected
+
+
+def test_more_neighbors_than_a_batch_has_room_for() -> None:
+    assert NetworkSpec.parse(changed("neighbors", {"paper": 1000})).neighbors["paper"] == 1000
+    assert complaint(changed("neighbors", {"paper": 100_000})) == (
+        "net.yaml: neighbors.paper: found 100000, expected at most 1,000 sampled neighbours of a node."
+    )

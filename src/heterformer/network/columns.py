@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from heterformer.network.tables.column import DTYPES, Kind, Place
+from heterformer.untrusted import shown
 
 PARTS_BY_WORD = {  # how users write the parts of a split
     "train": "train",
@@ -57,12 +58,12 @@ def _checked_parts(values: Sequence[pl.Series], place: Place) -> pl.Series:
     if unknown.any():
         row = int(unknown.arg_max() or 0)
         expected = "expected 'train', 'validation' or 'test' (or nothing)"
-        raise place.error(row, f"found {values[0][row]!r}, {expected}")
+        raise place.error(row, f"found {shown(values[0][row])}, {expected}")
     return parts
 
 
 def _or_nothing(value: str | None) -> str:
-    return "nothing" if value is None else repr(value)
+    return "nothing" if value is None else shown(value)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import polars as pl
 from heterformer.errors import InputError, OptionError
 from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
+from heterformer.untrusted import shown
 
 MAX_CANDIDATES = 2000  # names that are compared with an unknown one
 COMPARED_LETTERS = 200  # of a name
@@ -43,16 +44,18 @@ def find_node(
             return nodes[0]
         if nodes and matched_by == "id":
             listed = ", ".join(repr(node.node_type) for node in nodes)
-            problem = f"is missing: the id {name!r} exists in the node types {listed}; choose one."
+            problem = f"is missing: the id {shown(name)} exists in the node types {listed}; choose one."
             raise OptionError(options, field, problem)
         if nodes:
             ids = [f"{t} {network.ids(t, [row])[0]!r}" for t, row in nodes[:max_listed]]
             listed = ", ".join(ids) + (", …" if len(nodes) > max_listed else "")
-            raise InputError(f"{len(nodes):,} nodes have the name {name!r}; use the id of one: {listed}.")
+            raise InputError(
+                f"{len(nodes):,} nodes have the name {shown(name)}; use the id of one: {listed}."
+            )
     types = " or ".join(node_types)
     close = " or ".join(map(repr, close_names(network, name, node_types)))
     hint = f" (did you mean {close}?)" if close else ""
-    raise InputError(f"{network.path}: there is no {types} with the id or name {name!r}{hint}.")
+    raise InputError(f"{network.path}: there is no {types} with the id or name {shown(name)}{hint}.")
 
 
 def _matches(network: Network, name: str, node_types: Sequence[NodeType]) -> Iterator[tuple[str, list[Node]]]:
@@ -74,7 +77,7 @@ def close_names(network: Network, name: str, node_types: Sequence[NodeType], mos
     Only names that share a word or half a word with it are compared: one wrong letter leaves the other half
     of its word intact, and a search for such pieces is fast even among millions of names.
     """
-    words = [word for word in WORD.findall(name) if len(word) > 2]
+    words = [word for word in WORD.findall(name[:COMPARED_LETTERS]) if len(word) > 2]
     halves = [half for w in words for half in (w[: len(w) // 2], w[len(w) // 2 :]) if len(half) > 1]
     candidates: dict[str, str] = {}
     for node_type in node_types:

@@ -13,10 +13,11 @@ import yaml
 from heterformer.errors import InputError
 from heterformer.network.columns import KEYS, NODE_COLUMNS
 from heterformer.network.schema import NodeType
-from heterformer.untrusted import NAME_RULE, is_type_name
+from heterformer.untrusted import NAME_RULE, is_type_name, shown
 
 TEXT_RICH_FAN_OUT = 5  # the paper's number of sampled neighbours for papers and books
 TEXTLESS_FAN_OUT = 3
+MOST_NEIGHBORS = 1000  # of one type: every node of a batch has room for as many
 # What other programs write where there is no value. 'Null', 'Na' and 'none' are left out: people and tags
 # have such names.
 MISSING = (
@@ -97,6 +98,12 @@ class NetworkSpec:
             mark = error.problem_mark
             place = f"line {mark.line + 1}, column {mark.column + 1}" if mark else "somewhere"
             raise InputError(f"{path}: not valid YAML at {place}: {error.problem}.") from None
+        except RecursionError:
+            raise InputError(f"{path}: not valid YAML: brackets or mappings are nested too deeply.") from None
+        except (KeyError, AttributeError):  # PyYAML's own, for '!!bool x' or '!!timestamp x'
+            raise InputError(
+                f"{path}: not valid YAML: a value does not fit its tag, such as '!!bool'."
+            ) from None
         except (yaml.YAMLError, ValueError) as error:  # a control character, a date that cannot be
             reason = str(error).splitlines()[0]
             raise InputError(f"{path}: not valid YAML: {reason}.") from None
@@ -188,7 +195,7 @@ class _Parser:
         values = self.mapping(values, at, keys, required=("from", "to"))
         for end in ("from", "to"):
             if values[end] not in list(nodes):  # a list, because what YAML gives may be unhashable
-                problem = f"unknown node type {values[end]!r}, expected one of {_listed(nodes)}"
+                problem = f"unknown node type {shown(values[end])}, expected one of {_listed(nodes)}"
                 raise self.error(f"{at}.{end}", problem)
         if ("file" in values) == ("column" in values):
             raise self.error(at, "expected either 'file' and 'columns' or 'column' of the 'from' table")
@@ -199,7 +206,7 @@ class _Parser:
             raise self.error(f"{at}.column", f"node type {values['from']!r} has no 'file' with this column")
         unknown = values.get("unknown", "drop")
         if unknown not in ("drop", "error"):
-            raise self.error(f"{at}.unknown", f"found {unknown!r}, expected 'drop' or 'error'")
+            raise self.error(f"{at}.unknown", f"found {shown(unknown)}, expected 'drop' or 'error'")
         return RelationSpec(
             source=values["from"],
             target=values["to"],
@@ -215,9 +222,9 @@ class _Parser:
         """One character of ASCII, as the fast parser takes no other."""
         found = values.get("delimiter")
         if found is not None and not (isinstance(found, str) and len(found) == 1 and found.isascii()):
-            raise self.error(f"{at}.delimiter", f"found {found!r}, expected one character such as ';'")
+            raise self.error(f"{at}.delimiter", f"found {shown(found)}, expected one character such as ';'")
         if found is not None and found in '"\r\n\0':
-            raise self.error(f"{at}.delimiter", f"found {found!r}, which cannot separate columns")
+            raise self.error(f"{at}.delimiter", f"found {shown(found)}, which cannot separate columns")
         return found
 
     def column_pair(self, values: Mapping[str, Any], at: str) -> tuple[str, str]:
@@ -239,10 +246,12 @@ class _Parser:
         if name is None:
             raise self.error("predict", f"missing, expected one of {_listed(text_text)}")
         if name not in list(relations):
-            raise self.error("predict", f"unknown relation {name!r}, expected one of {_listed(text_text)}")
+            raise self.error(
+                "predict", f"unknown relation {shown(name)}, expected one of {_listed(text_text)}"
+            )
         if name not in text_text:
             ends = f"joins {relations[name].source!r} and {relations[name].target!r}"
-            reason = f"relation {name!r} {ends}, which are not both text-rich"
+            reason = f"relation {shown(name)} {ends}, which are not both text-rich"
             raise self.error("predict", f"{reason}, expected one of {_listed(text_text)}")
         return str(name)
 
@@ -250,21 +259,28 @@ class _Parser:
         values = self.mapping(values, "neighbors")
         for node_type in values:
             if node_type not in nodes:
-                reason = f"unknown node type {node_type!r}, expected one of {_listed(nodes)}"
+                reason = f"unknown node type {shown(node_type)}, expected one of {_listed(nodes)}"
                 raise self.error("neighbors", reason)
         fan_outs = {t: TEXT_RICH_FAN_OUT if node.text else TEXTLESS_FAN_OUT for t, node in nodes.items()}
-        return fan_outs | {t: self.integer(n, f"neighbors.{t}", least=0) for t, n in values.items()}
+        chosen = {t: self.integer(n, f"neighbors.{t}", least=0) for t, n in values.items()}
+        for node_type, fan_out in chosen.items():
+            if fan_out > MOST_NEIGHBORS:
+                expected = f"expected at most {MOST_NEIGHBORS:,} sampled neighbours of a node"
+                raise self.error(f"neighbors.{node_type}", f"found {shown(fan_out)}, {expected}")
+        return fan_outs | chosen
 
     def missing(self, values: Any) -> tuple[str, ...]:
         if not isinstance(values, list) or not all(isinstance(v, str) and v.strip() for v in values):
             expected = "a list of spellings such as ['NaN', 'N/A'], in quotes, or [] for none"
-            raise self.error("missing", f"found {values!r}, expected {expected}")
+            raise self.error("missing", f"found {shown(values)}, expected {expected}")
         return tuple(value.strip() for value in values)
 
     def type_name(self, name: Any, at: str) -> str:
         text = self.string(name, at)
         if not is_type_name(text):
-            raise self.error(at, f"the name {text!r} is not allowed, expected {NAME_RULE}")
+            raise self.error(at, f"the name {shown(text)} is not allowed, expected {NAME_RULE}")
+        if text.startswith("-") or text.endswith("-"):  # two types are joined by '--' in the name of a folder
+            raise self.error(at, f"the name {shown(text)} is not allowed, expected no '-' at either end")
         return text
 
     def mapping(
@@ -272,12 +288,12 @@ class _Parser:
     ) -> dict[str, Any]:
         values = {} if values is None else values
         if not isinstance(values, dict):
-            raise self.error(at, f"found {values!r}, expected a mapping of keys to values")
+            raise self.error(at, f"found {shown(values)}, expected a mapping of keys to values")
         for key in values:
             if keys and key not in keys:
                 guess = get_close_matches(str(key), keys, n=1)
                 hint = f" (did you mean {guess[0]!r}?)" if guess else ""
-                raise self.error(at, f"unknown key {key!r}{hint}, the keys are {_listed(keys)}")
+                raise self.error(at, f"unknown key {shown(key)}{hint}, the keys are {_listed(keys)}")
         for key in required:
             if key not in values:
                 raise self.error(at, f"the key {key!r} is missing")
@@ -285,7 +301,9 @@ class _Parser:
 
     def string(self, value: Any, at: str) -> str:
         if not isinstance(value, str) or not value:
-            raise self.error(at, f"found {value!r}, expected a string")
+            raise self.error(at, f"found {shown(value)}, expected a string")
+        if "\0" in value or any("\ud800" <= letter <= "\udfff" for letter in value):
+            raise self.error(at, f"found {shown(value)}, expected text without half characters and NUL")
         return value
 
     def single(self, value: Any, at: str) -> tuple[str, ...]:
@@ -297,7 +315,7 @@ class _Parser:
 
     def integer(self, value: Any, at: str, least: int) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise self.error(at, f"found {value!r}, expected a whole number of at least {least}")
+            raise self.error(at, f"found {shown(value)}, expected a whole number of at least {least}")
         return value
 
     def error(self, at: str, problem: str) -> InputError:

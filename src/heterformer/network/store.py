@@ -18,7 +18,7 @@ from heterformer.network.build.report import BuildReport
 from heterformer.network.columns import DISPLAYED, node_column, own_name
 from heterformer.network.schema import NodeType, Schema
 from heterformer.network.spec import NetworkSpec
-from heterformer.untrusted import check_fingerprint
+from heterformer.untrusted import check_fingerprint, shown
 
 FORMAT = 1
 DESCRIPTION = "network.json"
@@ -246,7 +246,7 @@ class Network:
         rows = wanted.join(known, on="id", how="left", maintain_order="left")["row"]
         if rows.null_count():
             unknown = ids[int(rows.is_null().arg_max() or 0)]
-            raise InputError(f"{self.path}: there is no {node_type} with the id {unknown!r}.")
+            raise InputError(f"{self.path}: there is no {node_type} with the id {shown(unknown)}.")
         return rows.to_numpy().astype(np.int64)
 
     def adjacency(self, center: NodeType, neighbor: NodeType) -> Adjacency:

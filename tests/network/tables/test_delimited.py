@@ -182,3 +182,12 @@ def test_a_line_separator_inside_a_column_name(tables: Tables) -> None:
     tables.write("papers.csv", PAPERS.replace("id,title", "id,ti\u2028tle"))
     tables.paper["text"] = ["ti\u2028tle"]
     assert texts(tables)[0] == "Byzantine generals"
+
+
+def test_one_stray_quote_in_a_large_file_is_blamed_where_it_is(tables: Tables) -> None:
+    rows = [f"p{i},word {i}" for i in range(20_000)]
+    rows[99] = 'p99,"word'
+    path = tables.write("papers.csv", "\n".join(["id,title", *rows]))
+    tables.node_tables["paper"] = DelimitedTable(path, ",", block_size=1 << 14)
+    said = tables.complaint()
+    assert said.startswith("papers.csv: line 101: a quote in the row that starts here is not closed")

@@ -15,6 +15,7 @@ from heterformer.network.build.report import EXAMPLES, Tally
 from heterformer.network.columns import NODE_COLUMNS, NodeColumn
 from heterformer.network.spec import NodeSpec
 from heterformer.network.tables import Chunk, Column, Place, Table
+from heterformer.untrusted import shown
 
 
 @dataclass
@@ -194,5 +195,5 @@ def _check_unique(ids: pl.Series, column: str, where: str) -> None:
         return
     row = int(ids.is_duplicated().arg_max() or 0)
     second = int((ids.slice(row + 1) == ids[row]).arg_max() or 0) + row + 1
-    duplicate = f"duplicate id {ids[row]!r} in row {second + 1} (first seen in row {row + 1})"
+    duplicate = f"duplicate id {shown(ids[row])} in row {second + 1} (first seen in row {row + 1})"
     raise InputError(f"{where}: column {column!r}: {duplicate}; expected one row per node.")

@@ -15,6 +15,7 @@ from heterformer.network.build.report import EXAMPLES, Tally
 from heterformer.network.ids import IdIndex
 from heterformer.network.spec import RelationSpec
 from heterformer.network.tables import Column, Table
+from heterformer.untrusted import LONGEST, shown
 
 Edges = tuple[NDArray[np.int32], NDArray[np.int32]]
 WHOLE_FLOAT = r"^-?\d+\.0+$"
@@ -116,7 +117,7 @@ class Endpoints:
         np.not_equal(keys[1:], keys[:-1], out=is_new[1:])
         examples = keys[~is_new][:EXAMPLES]
         sources, targets = self.source.ids.gather(examples // width), self.target.ids.gather(examples % width)
-        arrows = (f"{s} -> {t}" for s, t in zip(sources, targets, strict=True))
+        arrows = (_arrow(s, t) for s, t in zip(sources, targets, strict=True))
         self.tally.drop("duplicate", int(len(keys) - is_new.sum()), arrows)
         keys = keys[is_new]
         self.tally.kept = len(keys)
@@ -129,8 +130,8 @@ class Endpoints:
         unknown = pairs[column].is_null()
         if self.relation.unknown == "error" and unknown.any():
             pair = pairs.filter(unknown).row(0, named=True)
-            place = f"row {pair['table_row']}" if self.relation.file else f"{end} of {pair['source']!r}"
-            problem = f"unknown {node_type} {pair[end]!r} in relation {self.name!r}"
+            place = f"row {pair['table_row']}" if self.relation.file else f"{end} of {shown(pair['source'])}"
+            problem = f"unknown {node_type} {shown(pair[end])} in relation {self.name!r}"
             raise InputError(f"{where}: {place}: {problem}, expected an id of the {node_type} table.")
         return self._without(pairs, unknown, f"unknown {node_type}")
 
@@ -153,7 +154,12 @@ class Endpoints:
 def _arrows(pairs: pl.DataFrame) -> Iterator[str]:
     """The first pairs, as the build report shows them."""
     examples = pairs.head(EXAMPLES)
-    return (f"{s} -> {t}" for s, t in zip(examples["source"], examples["target"], strict=True))
+    return (_arrow(s, t) for s, t in zip(examples["source"], examples["target"], strict=True))
+
+
+def _arrow(source: str | None, target: str | None) -> str:
+    ends = (end if end is None or len(end) <= LONGEST else end[:LONGEST] + "…" for end in (source, target))
+    return " -> ".join(map(str, ends))
 
 
 def _no_edges() -> Edges:

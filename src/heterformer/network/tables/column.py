@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 import polars as pl
 
 from heterformer.errors import InputError
+from heterformer.untrusted import shown
 
 Kind = Literal["id", "ids", "labels", "text", "time", "value"]
 
@@ -105,11 +106,13 @@ def converted(values: pl.Series, column: Column, where: str, first_row: int) -> 
             if values.dtype == pl.Binary:
                 raise _wrong_kind(values, place, "text, numbers or dates")
             if values.dtype.is_nested():
-                return pl.Series([shown(v) for v in values.to_list()], dtype=pl.String)
+                return pl.Series([display_text(v) for v in values.to_list()], dtype=pl.String)
+            if values.dtype == pl.Duration:
+                return values.dt.to_string("iso")
             return values.cast(pl.String)
 
 
-def shown(value: Any) -> str | None:
+def display_text(value: Any) -> str | None:
     """A nested value as a person would read it: a list with commas, anything deeper as JSON."""
     if value is None:
         return None
@@ -223,7 +226,11 @@ def _holds_ids(dtype: Any) -> bool:
 
 def _as_times(values: pl.Series, place: Place, missing: Sequence[str] = ()) -> pl.Series:
     if values.dtype.is_numeric() or values.dtype == pl.Null:
-        return values.cast(pl.Float64)
+        times = values.cast(pl.Float64).fill_nan(None)
+        if times.is_infinite().any():
+            row = int(times.is_infinite().fill_null(False).arg_max() or 0)
+            raise place.error(row, f"found {times[row]}, expected a number or a date such as 2023-08-06")
+        return times
     if values.dtype in (pl.Date, pl.Datetime):
         return (values.dt.year() + (values.dt.ordinal_day() - 1) / 366).cast(pl.Float64)
     if values.dtype != pl.String:
@@ -233,7 +240,7 @@ def _as_times(values: pl.Series, place: Place, missing: Sequence[str] = ()) -> p
     times = values.map_elements(time_value, return_dtype=pl.Float64)
     if (wrong := times.is_null() & values.is_not_null()).any():
         row = int(wrong.arg_max() or 0)
-        raise place.error(row, f"found {values[row]!r}, expected a number or a date such as 2023-08-06")
+        raise place.error(row, f"found {shown(values[row])}, expected a number or a date such as 2023-08-06")
     return times
 
 
@@ -241,5 +248,5 @@ def _wrong_kind(values: pl.Series, place: Place, expected: str) -> InputError:
     present = values.list.len() > 0 if isinstance(values.dtype, pl.List) else values.is_not_null()
     row = int(present.arg_max() or 0)
     value = values.slice(row, 1).to_list()
-    found = f"found {value[0]!r} (type {values.dtype})" if value else f"type {values.dtype}"
+    found = f"found {shown(value[0])} (type {values.dtype})" if value else f"type {values.dtype}"
     return place.error(row, f"{found}, expected {expected}")

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import json
-import sys
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,6 +16,7 @@ import pyarrow.csv
 
 from heterformer.errors import InputError
 from heterformer.network.tables.column import Chunk, Column, converted, missing_column
+from heterformer.network.tables.packed import is_packed, unpacked
 
 DELIMITERS = (";", "|", "\t", ",")
 
@@ -42,7 +41,7 @@ class DelimitedTable:
             raise self._diagnosed(error) from None
 
     def _chunks(self, columns: Sequence[Column]) -> Iterator[Chunk]:
-        with self.path.open("rb") as raw, _decompressed(raw, self.path) as stream:
+        with self.path.open("rb") as raw, unpacked(raw, self.path) as stream:
             names = self._header(columns)
             quote_counter = _QuoteCounter(stream)
             reader = pyarrow.csv.open_csv(
@@ -66,8 +65,8 @@ class DelimitedTable:
             self._check_quotes()
 
     def _check_quotes(self) -> None:
-        with self.path.open("rb") as raw, _decompressed(raw, self.path) as stream:
-            csv.field_size_limit(sys.maxsize)
+        with self.path.open("rb") as raw, unpacked(raw, self.path) as stream:
+            csv.field_size_limit(self.block_size)
             reader = csv.reader(_decoded_lines(stream, self.where), delimiter=self.delimiter, strict=True)
             row_start = 1
             try:
@@ -78,7 +77,7 @@ class DelimitedTable:
                 raise InputError(f"{self.where}: line {row_start}: {problem}.") from None
 
     def _header(self, columns: Sequence[Column]) -> list[str]:
-        with self.path.open("rb") as raw, _decompressed(raw, self.path) as stream:
+        with self.path.open("rb") as raw, unpacked(raw, self.path) as stream:
             head_bytes = stream.read(1 << 20)
         if head_bytes[:2] in (b"\xff\xfe", b"\xfe\xff"):
             raise InputError(f"{self.where}: line 1: found UTF-16, expected UTF-8; convert the file.")
@@ -102,24 +101,31 @@ class DelimitedTable:
 
     def _diagnosed(self, error: Exception) -> InputError:
         """Read again, slowly, to find the line at fault, which the fast parser does not name."""
+        end = 0  # the last line of the last row that is sound
         try:
-            with self.path.open("rb") as raw, _decompressed(raw, self.path) as stream:
-                csv.field_size_limit(sys.maxsize)  # a long text is not an error
+            with self.path.open("rb") as raw, unpacked(raw, self.path) as stream:
+                # A long text is not an error, but one that does not end within a block is a stray quote.
+                csv.field_size_limit(self.block_size)
                 lines = _decoded_lines(stream, self.where)
                 reader = csv.reader(lines, delimiter=self.delimiter)
-                names = next(reader)
+                names, end = next(reader), reader.line_num
                 for row in reader:
+                    start, end = end + 1, reader.line_num
                     if row and len(row) != len(names):
                         problem = f"found {len(row)} fields, expected {len(names)} ({', '.join(names)})"
-                        return InputError(f"{self.where}: line {reader.line_num}: {problem}.")
+                        if end > start:
+                            lines_read = f"{end - start + 1:,} lines"
+                            problem += f" in a row of {lines_read}, perhaps after a quote that is not closed"
+                        return InputError(f"{self.where}: line {start}: {problem}.")
         except InputError as undecodable:
             return undecodable
         except (OSError, EOFError, zlib.error) as broken:
-            if self.path.suffix.lower() == ".gz":
+            if is_packed(self.path):
                 return InputError(f"{self.where}: damaged gzip file ({broken}); download it again.")
             return InputError(f"{self.where}: cannot be read ({broken}).")
         except csv.Error as broken:
-            return InputError(f"{self.where}: line {reader.line_num}: {broken}.")
+            problem = f"a quote in the row that starts here is not closed ({broken})"
+            return InputError(f"{self.where}: line {end + 1}: {problem}.")
         return InputError(f"{self.where}: cannot be parsed ({error}).")
 
 
@@ -137,10 +143,6 @@ class _QuoteCounter(io.RawIOBase):
         data = self._stream.read(size)
         self.quotes += data.count(b'"')
         return data
-
-
-def _decompressed(raw: BinaryIO, path: Path) -> BinaryIO:
-    return cast(BinaryIO, gzip.GzipFile(fileobj=raw) if path.suffix.lower() == ".gz" else raw)
 
 
 def _decoded_lines(stream: BinaryIO, where: str) -> Iterator[str]:

@@ -9,6 +9,7 @@ import polars as pl
 import pyarrow as pa
 
 from heterformer.errors import InputError
+from heterformer.network.tables.arrow import as_frame
 from heterformer.network.tables.column import Chunk, Column, root_of, selected
 
 
@@ -36,6 +37,10 @@ def _as_polars(frame: Any, columns: Sequence[Column], where: str) -> pl.DataFram
     try:
         if type(frame).__module__.startswith("pandas"):
             return _from_pandas(frame, columns, where)
+        if isinstance(frame, (pa.Table, pa.RecordBatch)):
+            _check_distinct(frame.schema.names, columns, where)
+            roots = dict.fromkeys(root_of(c.path, frame.schema.names, where) for c in columns)
+            return as_frame(frame.select(list(roots)), where)
         return pl.DataFrame(frame)
     except InputError:
         raise
@@ -44,12 +49,16 @@ def _as_polars(frame: Any, columns: Sequence[Column], where: str) -> pl.DataFram
         raise InputError(f"{where}: a column mixes types ({reason}); convert it to one type.") from None
 
 
+def _check_distinct(names: Sequence[str], columns: Sequence[Column], where: str) -> None:
+    for root in {root_of(c.path, names, where) for c in columns}:
+        if names.count(root) > 1:
+            raise InputError(f"{where}: duplicate column {root!r}.")
+
+
 def _from_pandas(frame: Any, columns: Sequence[Column], where: str) -> pl.DataFrame:
     """Only the columns to read: one of mixed types that is not read is not an error."""
     names = [str(name) for name in frame.columns]
     roots = list(dict.fromkeys(root_of(c.path, names, where) for c in columns))
-    for root in roots:
-        if names.count(root) > 1:
-            raise InputError(f"{where}: duplicate column {root!r}.")
+    _check_distinct(names, columns, where)
     frame = frame.iloc[:, [names.index(root) for root in roots]]
     return pl.from_pandas(frame.rename(columns=str))

@@ -8,7 +8,7 @@ import json
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
 import polars as pl
 
@@ -18,11 +18,12 @@ from heterformer.network.tables.column import (
     LARGEST_WHOLE,
     Chunk,
     Column,
+    display_text,
     missing_column,
-    shown,
     time_value,
 )
 from heterformer.network.tables.json_array import array_records
+from heterformer.network.tables.packed import unpacked
 
 
 class JsonLinesTable:
@@ -33,7 +34,8 @@ class JsonLinesTable:
     ``chunk_rows`` records are in memory at a time.
     """
 
-    def __init__(self, path: Path, chunk_rows: int = 50_000) -> None:
+    def __init__(self, path: Path, chunk_rows: int = 50_000, longest_line: int = 1 << 28) -> None:
+        self.longest_line = longest_line
         self.chunk_rows = chunk_rows
         self.path = path
         self.where = str(path)
@@ -66,14 +68,18 @@ class JsonLinesTable:
 
     def _records(self, raw: BinaryIO) -> Iterator[tuple[int, dict[str, Any]]]:
         try:
-            packed = self.path.suffix.lower() == ".gz"
-            lines = cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if packed else raw
-            if self._is_array(lines):
+            stream = unpacked(raw, self.path)
+            if self._is_array(stream):
                 self.unit = "record"
-                for number, record in array_records(lines, self.where):
+                for number, record in array_records(stream, self.where):
                     yield number, self._record(record, f"{self.where}: record {number}")
                 return
-            for number, line in enumerate(lines, start=1):
+            for number, line in enumerate(iter(lambda: stream.readline(self.longest_line), b""), start=1):
+                if len(line) == self.longest_line:
+                    problem = (
+                        f"more than {self.longest_line:,} bytes without an end, expected one JSON object"
+                    )
+                    raise InputError(f"{self.where}: line {number}: found {problem} per line.")
                 if not line.isspace():
                     yield number, self._record(line, f"{self.where}: line {number}")
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -138,7 +144,7 @@ class _Reader:
             case "time":
                 return self._time(value, line)
             case _:
-                return shown(value)
+                return display_text(value)
 
     def _looked_up(self, value: Any, steps: Sequence[str]) -> Any:
         if not steps:

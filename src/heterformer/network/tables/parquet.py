@@ -9,14 +9,15 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-import polars as pl
 import pyarrow as pa
 import pyarrow.parquet
 
 from heterformer.errors import InputError
+from heterformer.network.tables.arrow import as_frame
 from heterformer.network.tables.column import Chunk, Column, root_of, selected
+from heterformer.network.tables.packed import is_packed, unpacked
 
 
 class ParquetTable:
@@ -41,22 +42,25 @@ class ParquetTable:
     def _chunks(self, file: Any, columns: Sequence[Column]) -> Iterator[Chunk]:
         names = file.schema_arrow.names
         roots = list(dict.fromkeys(root_of(c.path, names, self.where) for c in columns))
+        for root in roots:
+            if names.count(root) > 1:
+                raise InputError(f"{self.where}: duplicate column {root!r}.")
         first_row, total = 0, max(file.metadata.num_rows, 1)
         for batch in file.iter_batches(self.chunk_rows, columns=roots):
-            frame = cast(pl.DataFrame, pl.from_arrow(batch))
+            frame = as_frame(batch, self.where)
             done = (first_row + len(frame)) / total
             yield Chunk(selected(frame, columns, self.where, first_row), first_row, done)
             first_row += len(frame)
 
     @contextmanager
     def _opened(self) -> Iterator[Any]:
-        if self.path.suffix.lower() != ".gz":
+        if not is_packed(self.path):
             with pyarrow.parquet.ParquetFile(self.path) as file:
                 yield file
             return
         # Parquet is read from its end, which a gzip stream does not allow: unpack it before.
-        with tempfile.TemporaryFile() as plain, gzip.open(self.path) as packed:
-            shutil.copyfileobj(packed, plain)
+        with tempfile.TemporaryFile() as plain, self.path.open("rb") as raw:
+            shutil.copyfileobj(unpacked(raw, self.path), plain)
             plain.seek(0)
             with pyarrow.parquet.ParquetFile(plain) as file:
                 yield file
