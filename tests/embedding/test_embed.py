@@ -99,6 +99,21 @@ def test_all_neighbours_are_more_than_a_sample() -> None:
     assert not np.allclose(sampled["paper"], every["paper"], atol=1e-4)
 
 
+def test_options_as_keywords() -> None:
+    model, network = tiny_model(), tiny_network()
+    expected = embed(
+        model, network, EmbedOptions(types=("paper",), dtype="float16", seed=1), tokenizer=reader()
+    )
+    found = embed(model, network, EmbedOptions(seed=1), types=["paper"], dtype="float16", tokenizer=reader())
+    assert list(found) == ["paper"]
+    assert found["paper"].dtype == expected["paper"].dtype
+    assert (found["paper"] == expected["paper"]).all()
+    with pytest.raises(InputError, match=r"^all_neighbors is 0, expected at least 1"):
+        embed(model, network, all_neighbors=0)
+    with pytest.raises(TypeError, match="all_neighbours"):
+        embed(model, network, all_neighbours=9)
+
+
 def test_the_sample_is_the_seeds() -> None:
     model = tiny_model()
     first, again, other = (

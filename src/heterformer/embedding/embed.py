@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, overload
 
@@ -43,6 +44,7 @@ def embed(
     out: None = None,
     tokenizer: Any = None,
     visible: VisibleNetwork | None = None,
+    **keywords: Any,
 ) -> dict[str, NDArray[Any]]: ...
 
 
@@ -55,6 +57,7 @@ def embed(
     out: Path | str,
     tokenizer: Any = None,
     visible: VisibleNetwork | None = None,
+    **keywords: Any,
 ) -> Vectors: ...
 
 
@@ -66,6 +69,7 @@ def embed(
     out: Path | str | None = None,
     tokenizer: Any = None,
     visible: VisibleNetwork | None = None,
+    **keywords: Any,
 ) -> dict[str, NDArray[Any]] | Vectors:
     """Compute a vector for every node of a network.
 
@@ -75,26 +79,33 @@ def embed(
     Args:
         model: A trained model, from ``load_model``, ``Heterformer.from_pretrained`` or ``run.model()``.
         network: The network that it was trained on, or another one of the same types; or its folder.
-        options: Which node types, how many neighbours, in which precision.
+        options: Which node types, how many neighbours, in which precision. Instead they can be given as
+            keywords.
         out: Write to this file or folder instead, in bounded memory: a Parquet table if the name ends in
             ``.parquet``, else a folder of NumPy arrays. An interrupted call is resumed by the same call.
         tokenizer: Needed only if the model was not loaded from a folder.
         visible: A view of the network that hides some of its edges from the model, such as
             ``VisibleNetwork.for_evaluation(network, run.split(network))``.
+        keywords: Options by the names that they have on the command line, with underscores for dashes:
+            ``types=["paper"]``, ``all_neighbors=100``, ``h0=True``.
 
     Returns:
         Arrays (n, d) by node type, rows in network order, so that row i belongs to
-        ``network.ids(node_type)[i]``. With ``out``, the ``Vectors`` that were written. With ``h0`` in the
-        options, the short embeddings of textless types are there as ``"author.h0"``.
+        ``network.ids(node_type)[i]``. With ``out``, the ``Vectors`` that were written. With ``h0=True``
+        the short embeddings of textless types are there as ``"author.h0"``.
 
     Example:
         >>> from heterformer import Network, embed, load_model
         >>> model, network = load_model("runs/papers"), Network.open("papers.net")
         >>> vectors = embed(model, network)
         >>> vectors["paper"] @ vectors["author"][0]  # scores of all papers for the first author
+        >>> papers = embed(model, network, types=["paper"], dtype="float16")["paper"]
         >>> embed(model, network, out="papers.parquet").types
         ('paper', 'author', 'venue')
     """
+    if "types" in keywords:
+        keywords["types"] = tuple(keywords["types"])
+    options = replace(options or EmbedOptions(), **keywords)
     network = network if isinstance(network, Network) else Network.open(network)
     if out is not None:
         return embed_to(out, model, network, options, tokenizer=tokenizer, visible=visible)
