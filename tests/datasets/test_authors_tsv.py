@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from heterformer.datasets import authors_tsv
 from heterformer.datasets.authors_lines import AuthorsTsvOptions
 from heterformer.datasets.authors_tsv import build_authors_tsv, node_id
 from heterformer.datasets.raw_build import DatasetBuild
@@ -32,9 +31,9 @@ VALIDATION = [line(side("Hyperion", author=7), DUNE)]
 TEST = [line(side("Hyperion", [], [1]), side("Émile")), line(side("Solaris"), DUNE)]
 
 
-def built(folder: Path) -> DatasetBuild:
+def built(folder: Path, lines_at_once: int = 5_000) -> DatasetBuild:
     write_parts(folder, TRAIN, VALIDATION, TEST)
-    return build_authors_tsv(folder, folder / "net", OPTIONS)
+    return build_authors_tsv(folder, folder / "net", OPTIONS, lines_at_once)
 
 
 def named(network: Network, relation: str) -> set[tuple[str, str]]:
@@ -95,11 +94,10 @@ def test_lines_that_are_no_pair_are_counted(tmp_path: Path) -> None:
     assert (found.raw["train.tsv"].read, found.raw["train.tsv"].kept) == (5, 2)
 
 
-def test_tiny_chunks_give_the_same_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tiny_chunks_give_the_same_network(tmp_path: Path) -> None:
     (tmp_path / "again").mkdir()
     whole = built(tmp_path)
-    monkeypatch.setattr(authors_tsv, "LINES", 1)
-    again = built(tmp_path / "again")
+    again = built(tmp_path / "again", lines_at_once=1)
     assert set(again.network.ids("book")) == set(whole.network.ids("book"))
     for relation in ("linked", "has_shelf", "has_author"):
         assert named(again.network, relation) == named(whole.network, relation)

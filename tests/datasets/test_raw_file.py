@@ -73,12 +73,11 @@ def test_progress_goes_by_the_bytes_on_disk(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     advances: list[float] = []
-    monkeypatch.setattr(raw_file, "BUFFER", 8192)
     monkeypatch.setattr("heterformer.progress.Bar.advance", lambda _, amount: advances.append(amount))
     content = b"".join(b"%d\n" % (i**5) for i in range(50_000))
     path = tmp_path / name
     path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
-    with opened(path) as (stream, tell):
+    with opened(path, buffer=8192) as (stream, tell):
         while stream.read(100_000):
             tell()
     size = path.stat().st_size / raw_file.MEGABYTE

@@ -50,8 +50,8 @@ class Tables:
         return source == target
 
 
-def write(folder: Path, **options: Any) -> Tables:
-    write_synthetic(folder, SyntheticOptions(**options))
+def write(folder: Path, nodes_at_once: int = 250_000, **options: Any) -> Tables:
+    write_synthetic(folder, SyntheticOptions(**options), nodes_at_once)
     return Tables(folder, *(pl.read_parquet(folder / f"{name}.parquet") for name in TABLES))
 
 
@@ -123,9 +123,8 @@ def test_sizes_as_asked(tmp_path: Path) -> None:
     assert tables.published_in["venue"].n_unique() == 60
 
 
-def test_sizes_do_not_depend_on_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(synthetic, "PAPERS_PER_CHUNK", 400)
-    tables = write(tmp_path / "network", papers=3000, citations_per_paper=6.7)
+def test_sizes_do_not_depend_on_chunks(tmp_path: Path) -> None:
+    tables = write(tmp_path / "network", nodes_at_once=400, papers=3000, citations_per_paper=6.7)
     assert (tables.papers.height, tables.cites.height, tables.written_by.height) == (3000, 20_100, 8400)
     assert tables.papers["id"].n_unique() == 3000
     assert tables.within("group").mean() == pytest.approx(0.8, abs=0.05)

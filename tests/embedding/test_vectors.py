@@ -11,7 +11,6 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
-from heterformer.embedding import vectors as vectors_module
 from heterformer.embedding.vectors import Chunk, Layout, Vectors, write_vectors
 from heterformer.errors import InputError
 
@@ -37,12 +36,9 @@ def layout(dtype: Any = np.float32, h0: bool = True) -> Layout:
 
 @pytest.mark.parametrize("name", ["out.parquet", "out"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
-def test_what_is_written_comes_back(
-    tmp_path: Path, name: str, dtype: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(vectors_module, "ROWS", 2)  # so that reading has several chunks
+def test_what_is_written_comes_back(tmp_path: Path, name: str, dtype: Any) -> None:
     write_vectors(tmp_path / name, layout(dtype), chunks(dtype))
-    opened = Vectors.open(tmp_path / name)
+    opened = Vectors.open(tmp_path / name, rows_at_once=2)  # so that reading has several chunks
     assert opened.types == ("paper", "author")
     assert opened.metadata["model"] == "m"
     for t in IDS:

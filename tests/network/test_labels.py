@@ -10,7 +10,6 @@ import pytest
 import tyro
 
 from heterformer.errors import InputError
-from heterformer.network import labels as labels_module
 from heterformer.network.label_options import LabelOptions
 from heterformer.network.labels import (
     Labels,
@@ -138,10 +137,9 @@ def test_no_class_is_left() -> None:
     assert (len(found), found.classes, found.matrix.shape) == (0, (), (0, 0))
 
 
-def test_too_many_classes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(labels_module, "MOST_CELLS", 8)
+def test_too_many_classes() -> None:
     with pytest.raises(InputError) as caught:
-        own_labels(library(["a", "b", "c"]), "paper", ANY)
+        own_labels(library(["a", "b", "c"]), "paper", ANY, most_cells=8)
     assert str(caught.value) == (
         "paper: 3 classes of 3 nodes are too many to tell apart; "
         "choose fewer with top_classes or min_members."

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import polars as pl
-from tyro.conf import Positional, arg
+from tyro.conf import Fixed, Positional, Suppress, arg
 
 from heterformer.datasets.authors_lines import AuthorsTsvOptions, Side, lines
 from heterformer.datasets.raw_build import DatasetBuild, RawTables, build_from_raw, textless
@@ -38,6 +38,7 @@ def build_authors_tsv(
     raw: Annotated[Path, Positional, arg(metavar="RAW")],
     out: Annotated[Path, Positional, arg(metavar="OUT")],
     options: Annotated[AuthorsTsvOptions, arg(name="")],
+    lines_at_once: Annotated[int, Fixed, Suppress] = LINES,
 ) -> DatasetBuild:
     """Build a network from the prepared files of Heterformer's authors, with their pairs as the split.
 
@@ -47,11 +48,14 @@ def build_authors_tsv(
         raw: The folder with train.tsv, val.tsv and test.tsv.
         out: The network folder to write; it must not exist.
         options: The layout of the lines.
+        lines_at_once: Lines held in memory.
     """
     files = dict(zip(FILES, found_in(raw, list(FILES.values())), strict=True))
-    return build_from_raw(
-        out, _specification(options), lambda tables: _fill(tables, files, options), split=_write_split
-    )
+
+    def fill(tables: RawTables) -> None:
+        _fill(tables, files, options, lines_at_once)
+
+    return build_from_raw(out, _specification(options), fill, split=_write_split)
 
 
 def node_id(text: str) -> str:
@@ -77,13 +81,15 @@ def _specification(options: AuthorsTsvOptions) -> dict[str, Any]:
     }
 
 
-def _fill(tables: RawTables, files: Mapping[Part, Path], options: AuthorsTsvOptions) -> None:
+def _fill(
+    tables: RawTables, files: Mapping[Part, Path], options: AuthorsTsvOptions, lines_at_once: int
+) -> None:
     known: set[str] = set()  # nodes that have been written
     taken: set[Pair] = set()  # pairs of earlier parts, either way round
     for part, file in files.items():
         own: set[Pair] = set()
         read = lines(file, options)
-        while chunk := list(islice(read, LINES)):
+        while chunk := list(islice(read, lines_at_once)):
             sides = [side for pair in chunk for side in pair if side.text]
             _write_nodes(tables, sides, known)
             _write_neighbors(tables, sides, options)

@@ -65,12 +65,12 @@ def _check_plain(path: Path, head: bytes) -> None:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[tuple[BinaryIO, Tell]]:
+def opened(path: Path, buffer: int = BUFFER) -> Iterator[tuple[BinaryIO, Tell]]:
     """The unpacked bytes of a file, with a progress bar by bytes on disk. Read errors are one sentence."""
     try:
         size = path.stat().st_size
         with (
-            path.open("rb", buffering=BUFFER) as raw,
+            path.open("rb", buffering=buffer) as raw,
             progress_bar(f"reading {path.name}", size / MEGABYTE, unit="MB") as bar,
         ):
             done = 0
@@ -86,7 +86,7 @@ def opened(path: Path) -> Iterator[tuple[BinaryIO, Tell]]:
                 _check_plain(path, raw.read(8))
                 raw.seek(0)
             # Buffered, because gzip's own 'readline' asks for a few bytes at a time.
-            yield io.BufferedReader(gzip.GzipFile(fileobj=raw), BUFFER) if packed else raw, tell
+            yield io.BufferedReader(gzip.GzipFile(fileobj=raw), buffer) if packed else raw, tell
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(f"{path}: damaged gzip file ({error}); download it again.") from None
     except OSError as error:

@@ -54,7 +54,7 @@ OWN_VENUE_SHARE = 0.85  # of the papers, published in a venue of their own sub-t
 AMBIGUOUS_WORD_SHARE = 0.2  # of the later content words of a clear title
 PAPERS_PER_GROUP = 30
 FIRST_YEAR, YEARS = 1975, 50
-PAPERS_PER_CHUNK = 250_000  # bounds the memory: one chunk of a table is held at a time
+NODES = 250_000  # bounds the memory: the rows of so many nodes are held at a time
 ROUNDS = 40  # of drawing distinct links; more than two or three only where almost every link exists
 
 PAIRS_OF_FIELD = np.array([[i for i, pair in enumerate(AMBIGUOUS) if f in pair] for f in FIELD_NAMES])
@@ -141,19 +141,19 @@ class SyntheticOptions:
         return min(len(SUBTOPICS), self.group_count)
 
 
-def write_synthetic(folder: Path, options: SyntheticOptions) -> Path:
+def write_synthetic(folder: Path, options: SyntheticOptions, nodes_at_once: int = NODES) -> Path:
     """Write the tables and the specification of a synthetic network to a new folder.
 
     Returns the path of the specification, ``network.yaml``. ``papers.parquet`` has a column ``group`` that
     the specification does not name: the planted truth, which a model must not see.
     """
     with new_folder(Path(folder)) as partial:
-        _write_tables(partial, options)
+        _write_tables(partial, options, nodes_at_once)
     return Path(folder) / "network.yaml"
 
 
-def _write_tables(folder: Path, options: SyntheticOptions) -> None:
-    truth = _Truth(options, np.random.default_rng(options.seed))
+def _write_tables(folder: Path, options: SyntheticOptions, nodes_at_once: int) -> None:
+    truth = _Truth(options, np.random.default_rng(options.seed), nodes_at_once)
     _write(folder / "papers.parquet", _papers(truth))
     _write(folder / "authors.parquet", _authors(truth))
     _write(folder / "cites.parquet", _cites(truth))
@@ -174,8 +174,10 @@ def _write(path: Path, tables: Iterator[pa.Table]) -> None:
 class _Truth:
     """Who belongs where. Groups are numbered so that group g is of sub-topic g % S and of field g % 10."""
 
-    def __init__(self, options: SyntheticOptions, rng: np.random.Generator) -> None:
-        self.options, self.rng = options, rng
+    def __init__(
+        self, options: SyntheticOptions, rng: np.random.Generator, nodes_at_once: int = NODES
+    ) -> None:
+        self.options, self.rng, self.nodes_at_once = options, rng, nodes_at_once
         groups = options.group_count
         self.papers = _Cells(rng.permutation(options.papers).astype(np.int32) % groups, groups)
         self.authors = _Cells(rng.permutation(options.author_count).astype(np.int32) % groups, groups)
@@ -186,11 +188,16 @@ class _Truth:
     def group_chunks(self, links_per_paper: float) -> Iterator[tuple[slice, int]]:
         """Ranges of whole groups, each with the number of links that its papers are to have."""
         start = self.papers.start
-        groups = max(1, PAPERS_PER_CHUNK * self.options.group_count // self.options.papers)
+        groups = max(1, self.nodes_at_once * self.options.group_count // self.options.papers)
         for low in range(0, self.options.group_count, groups):
             high = min(low + groups, self.options.group_count)
             quota = round(links_per_paper * start[high]) - round(links_per_paper * start[low])
             yield slice(low, high), quota
+
+    def chunks(self, count: int) -> Iterator[Integers]:
+        """The numbers of papers or authors, some at a time."""
+        for low in range(0, count, self.nodes_at_once):
+            yield np.arange(low, min(low + self.nodes_at_once, count))
 
 
 class _Cells:
@@ -309,7 +316,7 @@ def _one_for_everybody(truth: _Truth, groups: slice) -> Integers:
 def _published_in(truth: _Truth) -> Iterator[pa.Table]:
     """One venue per paper. Venue v is of sub-topic v % S."""
     options, rng = truth.options, truth.rng
-    for papers in _chunks(options.papers):
+    for papers in truth.chunks(options.papers):
         subtopic = truth.subtopic(truth.papers.cell[papers]).astype(np.int64)
         own_venues = -((subtopic - options.venue_count) // options.subtopic_count)
         own = subtopic + options.subtopic_count * rng.integers(own_venues)
@@ -321,7 +328,7 @@ def _published_in(truth: _Truth) -> Iterator[pa.Table]:
 def _papers(truth: _Truth) -> Iterator[pa.Table]:
     """Papers in the order of time, more of them in later years."""
     fields, subtopics = (pa.array(names) for names in zip(*SUBTOPICS, strict=True))
-    for papers in _chunks(truth.options.papers):
+    for papers in truth.chunks(truth.options.papers):
         group = truth.papers.cell[papers]
         subtopic = truth.subtopic(group)
         year = FIRST_YEAR + (YEARS * np.sqrt(papers / truth.options.papers)).astype(np.int32)
@@ -339,15 +346,10 @@ def _papers(truth: _Truth) -> Iterator[pa.Table]:
 def _authors(truth: _Truth) -> Iterator[pa.Table]:
     parts = [pa.array(names.split()) for names in (FIRST_NAMES, INITIALS, LAST_NAMES)]
     fields = pa.array(FIELD_NAMES)
-    for authors in _chunks(truth.options.author_count):
+    for authors in truth.chunks(truth.options.author_count):
         names = [part.take(truth.rng.integers(len(part), size=len(authors))) for part in parts]
         field = fields.take(truth.authors.cell[authors] % len(FIELDS))
         yield pa.table({"id": _ids("a", authors), "name": _joined(*names, " "), "field": field})
-
-
-def _chunks(count: int) -> Iterator[Integers]:
-    for low in range(0, count, PAPERS_PER_CHUNK):
-        yield np.arange(low, min(low + PAPERS_PER_CHUNK, count))
 
 
 def _ids(letter: str, numbers: Integers) -> Column:

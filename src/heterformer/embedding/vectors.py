@@ -226,14 +226,28 @@ class Vectors:
     """
 
     def __init__(
-        self, path: Path, metadata: Mapping[str, Any], types: tuple[NodeType, ...], tables: tuple[Path, ...]
+        self,
+        path: Path,
+        metadata: Mapping[str, Any],
+        types: tuple[NodeType, ...],
+        tables: tuple[Path, ...],
+        rows_at_once: int = ROWS,
     ) -> None:
-        self.path, self.metadata, self.types = path, metadata, types
+        self.path, self.metadata, self.types, self._rows = path, metadata, types, rows_at_once
         self.tables = tables  # Parquet files; none if the folder holds arrays
 
     @classmethod
-    def open(cls, path: Path | str) -> Vectors:
-        """Open what ``heterformer embed`` wrote, or a Parquet table with the columns id, type and vector."""
+    def open(cls, path: Path | str, rows_at_once: int = ROWS) -> Vectors:
+        """Open vectors. The types of a table are read, everything else on first use.
+
+        Args:
+            path: What ``embed`` wrote, or any Parquet table with the columns id, type and vector.
+            rows_at_once: Rows that ``chunks`` reads at a time.
+
+        Example:
+            >>> vectors = Vectors.open("papers.parquet")
+            >>> matrix = vectors.matrix("paper")  # (n, d), rows in the order of vectors.ids("paper")
+        """
         path = readable(Path(path))
         try:
             if path.is_dir():
@@ -245,7 +259,7 @@ class Vectors:
                     pq.read_schema(table)
                 if not tables:
                     _check_arrays(path, values["types"])
-                return cls(path, values, tuple(values["types"]), tables)
+                return cls(path, values, tuple(values["types"]), tables, rows_at_once)
             file = pq.ParquetFile(path, memory_map=True)
             for name in ("id", "type", "vector"):
                 if name not in file.schema_arrow.names:
@@ -267,7 +281,7 @@ class Vectors:
                 f"{path}: holds no vectors, expected what 'heterformer embed' wrote or a Parquet table "
                 f"with the columns id, type and vector."
             ) from None
-        return cls(path, metadata, tuple(types), (path,))
+        return cls(path, metadata, tuple(types), (path,), rows_at_once)
 
     def ids(self, node_type: NodeType) -> list[str]:
         """The ids, in the order of the vectors."""
@@ -338,8 +352,8 @@ class Vectors:
         start = 0
         if not self.tables:
             matrix = self._array(_array_name(node_type, column))
-            for start in range(0, len(matrix), ROWS):
-                yield start, np.array(matrix[start : start + ROWS])
+            for start in range(0, len(matrix), self._rows):
+                yield start, np.array(matrix[start : start + self._rows])
             return
         width: int | None = None
         for batch in self._parquet(node_type, [column]):
@@ -367,7 +381,7 @@ class Vectors:
     def _parquet(self, node_type: NodeType, columns: list[str]) -> Iterator[pa.RecordBatch]:
         for table in self.tables:
             with pq.ParquetFile(table, memory_map=True) as file:
-                for batch in file.iter_batches(ROWS, columns=["type", *columns]):
+                for batch in file.iter_batches(self._rows, columns=["type", *columns]):
                     chosen = batch.filter(pc.equal(batch.column("type"), node_type))
                     if len(chosen):
                         yield chosen

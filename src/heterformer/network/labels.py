@@ -184,11 +184,13 @@ def _label_sources(network: Network, node_type: NodeType) -> tuple[NodeType, ...
     return tuple(t for t in network.schema.neighbor_types_of(node_type) if t in network.label_kinds)
 
 
-def own_labels(network: Network, node_type: NodeType, options: LabelOptions) -> Labels:
+def own_labels(
+    network: Network, node_type: NodeType, options: LabelOptions, most_cells: int = MOST_CELLS
+) -> Labels:
     """The labels that the user's table gives to nodes of this type."""
     pairs = _pairs(network, node_type, options)
     chosen, left_out = _chosen(pairs, options.min_members, options.top_classes)
-    return _labels(pairs, chosen, node_type, left_out)
+    return _labels(pairs, chosen, node_type, left_out, most_cells)
 
 
 def neighbor_labels(
@@ -281,11 +283,15 @@ def _chosen(
 
 
 def _labels(
-    pairs: pl.DataFrame, classes: pl.DataFrame, node_type: NodeType, left_out: tuple[LeftOut, ...]
+    pairs: pl.DataFrame,
+    classes: pl.DataFrame,
+    node_type: NodeType,
+    left_out: tuple[LeftOut, ...],
+    most_cells: int = MOST_CELLS,
 ) -> Labels:
     coded = pairs.select("row", "label").join(classes, on="label")
     rows, position = np.unique(coded["row"].to_numpy(), return_inverse=True)
-    if len(rows) * len(classes) > MOST_CELLS:
+    if len(rows) * len(classes) > most_cells:
         found = f"{len(classes):,} classes of {len(rows):,} nodes are too many to tell apart"
         problem = f"{found}; choose fewer with {{top_classes}} or {{min_members}}."
         raise OptionError(LabelOptions, (), problem, place=f"{node_type}: ")
