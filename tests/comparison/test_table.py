@@ -172,7 +172,7 @@ def test_json_has_every_seed_unrounded(comparison: Comparison, tmp_path: Path) -
     write_comparison(comparison, tmp_path)
     found = json.loads((tmp_path / "compare.json").read_text())
     assert found == json.loads(json.dumps(as_json(comparison)))
-    assert set(found) == {"network", "command", "variants", "references", "significance"}
+    assert set(found) == {"network", "command", "variants", "references", "tuning", "significance"}
     heterformer = found["variants"]["heterformer"]
     assert set(heterformer) == {"name", "group", "mean", "std", "seeds"}
     assert set(heterformer["mean"]) == set(heterformer["std"]) == {m.name for m in EVERY}

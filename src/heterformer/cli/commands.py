@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from tyro.conf import Positional, arg, subcommand
 
 from heterformer.cli.output import print_json, print_line
+from heterformer.comparison.options import ComparisonOptions
 from heterformer.comparison.variants import Choice
 from heterformer.embedding.options import EmbedOptions
 from heterformer.errors import InputError
@@ -367,6 +368,7 @@ def compare(
     out: OutFolder,
     *,
     options: Annotated[TrainingOptions, arg(name="")],
+    evaluation: Annotated[ComparisonOptions, arg(name="")],
     models: tuple[Choice, ...] = ("models",),
     seeds: tuple[int, ...] = (0,),
     table_only: bool = False,
@@ -389,6 +391,7 @@ def compare(
         network: A folder that 'heterformer build' wrote.
         out: The folder of the comparison.
         options: Options of all models; a model ignores those that it does not have.
+        evaluation: What is compared besides link prediction, and whether learning rates are tuned.
         models: The models to compare: names of models, ablations or groups.
         seeds: Train each model once with each seed; the split stays the same (--split.seed).
         table_only: Train nothing; write tables and figures of the runs that are complete.
@@ -408,7 +411,13 @@ def compare(
     else:
         opened = Network.open(network)
         comparison = compare_models(
-            opened, out, models, seeds, options, observe=lambda state: write_comparison(state, out)
+            opened,
+            out,
+            models,
+            seeds,
+            options,
+            observe=lambda state: write_comparison(state, out),
+            evaluation=evaluation,
         )
     write_comparison(comparison, out)
     draw_comparison(comparison, out / "figures")

@@ -14,11 +14,16 @@ import yaml
 
 from heterformer.comparison.child_process import run_in_child
 from heterformer.comparison.job import LIMITS, Job
+from heterformer.comparison.options import ComparisonOptions
 from heterformer.comparison.results import Comparison, gathered
-from heterformer.comparison.variants import VARIANTS, check_common, chosen_variants
+from heterformer.comparison.tuning import check_tuning, trial_jobs, tune, tuned_in
+from heterformer.comparison.variants import VARIANTS, Variant, check_common, chosen_variants
 from heterformer.errors import InputError, OptionError
+from heterformer.evaluation.options import as_flags as evaluation_flags
 from heterformer.files import reading, write_text
 from heterformer.models.options import EveryModelOptions, every_model
+from heterformer.network.labels import labelled_types
+from heterformer.network.split.draw import make_split
 from heterformer.network.store import Network
 from heterformer.progress import say
 from heterformer.training.keywords import training_options
@@ -26,6 +31,7 @@ from heterformer.training.options import TrainingOptions, as_flags, changed_opti
 from heterformer.untrusted import check_no_links_out
 
 CONFIG = "compare.yaml"
+TUNING = ("tune", "tune_steps")  # what all models of a folder have in common besides their training
 Runner = Callable[[Job], None]  # does a job, or notes why it failed
 Observer = Callable[[Comparison], None]
 
@@ -38,6 +44,7 @@ def compare(
     options: TrainingOptions | None = None,
     observe: Observer | None = None,
     runner: Runner | None = None,
+    evaluation: ComparisonOptions | None = None,
     **keywords: Any,
 ) -> Comparison:
     """Train several models alike on one network and rank the same test pairs with each.
@@ -54,6 +61,7 @@ def compare(
         options: The training options that all models share.
         observe: Called with the comparison so far after each run.
         runner: Carries a job out; a child process unless given.
+        evaluation: What is compared besides link prediction, and whether learning rates are tuned.
         keywords: Options as keywords, as ``train`` takes them, instead of ``options``.
 
     Returns:
@@ -73,9 +81,18 @@ def compare(
         raise OptionError(None, "models", problem)
     check_common(options)
     options = replace(options, model=every_model(options.model).resolved())  # variants resolve the rest
-    _settle(network, out, options)
+    evaluation, runner = evaluation or ComparisonOptions(), runner or run_in_child
+    check_tuning(options, evaluation.tune)
+    if evaluation.on_labels:
+        labelled_types(network)  # an error if there are none
     variants = chosen_variants(models, options)
-    asked = [Job(out, network.path, variant, seed, options) for variant in variants for seed in seeds]
+    _settle(network, out, options, evaluation)
+    runs = [
+        Job(out, network.path, variant, seed, options, evaluation) for variant in variants for seed in seeds
+    ]
+    say_budget(network, options, sum(not job.is_done() for job in runs), len(variants) * evaluation.tune)
+    rates = _tuned_rates(network, out, variants, seeds[0], options, evaluation, runner)
+    asked = [replace(job, tuned=rates.get(job.variant.name)) for job in runs]
     to_do = [job for job in asked if not job.is_done()]
     if done := len(asked) - len(to_do):
         say(f"{done} of {len(asked)} runs are finished already.")
@@ -86,15 +103,49 @@ def compare(
         say(f"[{number}/{len(to_do)}] {job.title}: {job.path}{soon}")
         job.failure.unlink(missing_ok=True)
         try:
-            (runner or run_in_child)(job)
+            runner(job)
         except KeyboardInterrupt:
             say(f"{out}: {number - 1} of {len(to_do)} runs finished; the same command goes on.")
             raise
         if job.failure.is_file():
             say(f"{job.title} failed: {job.failure.read_text(encoding='utf-8')}")
         if observe is not None:
-            observe(_comparison(network, out, options, asked))
-    return _comparison(network, out, options, asked)
+            observe(_comparison(network, out, options, asked, evaluation))
+    return _comparison(network, out, options, asked, evaluation)
+
+
+def _tuned_rates(
+    network: Network,
+    out: Path,
+    variants: Sequence[Variant],
+    seed: int,
+    options: TrainingOptions,
+    evaluation: ComparisonOptions,
+    runner: Runner,
+) -> dict[str, tuple[str, float]]:
+    """The option and the rate that is best on validation, by variant; the trials have the first seed."""
+    rates = {}
+    for variant in variants if evaluation.tune else ():
+        count, steps = evaluation.tune, evaluation.tune_steps
+        tuned = tune(trial_jobs(out, network.path, variant, seed, options, count, steps), runner)
+        if tuned is not None:
+            rates[variant.name] = (tuned.option, tuned.best)
+    return rates
+
+
+def say_budget(network: Network, options: TrainingOptions, runs: int, trials: int) -> None:
+    """What is to come, before it starts."""
+    if not runs:
+        return
+    pairs = len(make_split(network, options.split).train)
+    epoch = max(1, pairs // options.batch_size + (pairs % options.batch_size > 1))
+    counted = f"{runs} run{'s' * (runs != 1)}" + (f" and up to {trials} trials" if trials else "")
+    if options.max_steps is None and options.max_minutes is None:
+        most = f"until early stopping, at most {options.epochs} epochs of {epoch:,} steps"
+        limits = "'max_steps', 'max_minutes' or 'epochs' sets a budget"
+        say(f"{counted}, one after the other, each {most}; {limits}.")
+    elif options.max_steps is not None and options.max_steps < epoch:
+        say(f"{counted} of {options.max_steps:,} steps each, less than an epoch ({epoch:,} steps).")
 
 
 def finished_comparison(out: Path, network: Path | None = None) -> Comparison:
@@ -106,7 +157,7 @@ def finished_comparison(out: Path, network: Path | None = None) -> Comparison:
         raise InputError(f"{out}: its network is not at {found} any more; {remedy}.")
     opened = Network.open(found)
     _check_network(opened, out, config)
-    return _comparison(opened, out, config["options"], [])
+    return _comparison(opened, out, config["options"], [], config["evaluation"])
 
 
 def is_comparison(out: Path) -> bool:
@@ -114,7 +165,13 @@ def is_comparison(out: Path) -> bool:
     return (out / CONFIG).is_file()
 
 
-def _comparison(network: Network, out: Path, options: TrainingOptions, asked: Sequence[Job]) -> Comparison:
+def _comparison(
+    network: Network,
+    out: Path,
+    options: TrainingOptions,
+    asked: Sequence[Job],
+    evaluation: ComparisonOptions,
+) -> Comparison:
     """All runs of the folder, and those asked for, in the order of the paper's tables."""
     found = [Job(out, network.path, VARIANTS[name], seed, options) for name, seed in _runs_in(out)]
     order = {name: number for number, name in enumerate(VARIANTS)}
@@ -125,8 +182,9 @@ def _comparison(network: Network, out: Path, options: TrainingOptions, asked: Se
     names = list(dict.fromkeys(job.variant.name for job in jobs))
     seeds = sorted({job.seed for job in jobs})
     words = ["heterformer", "compare", str(network.path), str(out), "--models", *names]
-    words += ["--seeds", *map(str, seeds), *as_flags(options)]
-    return gathered(network.name, jobs, shlex.join(words))
+    words += ["--seeds", *map(str, seeds), *as_flags(options), *evaluation_flags(evaluation)]
+    tuned = tuned_in(out, [VARIANTS[name] for name in names])
+    return gathered(network.name, jobs, shlex.join(words), tuned)
 
 
 def _runs_in(out: Path) -> Iterable[tuple[str, int]]:
@@ -136,23 +194,25 @@ def _runs_in(out: Path) -> Iterable[tuple[str, int]]:
             yield path.parent.name, int(number[1])
 
 
-def _settle(network: Network, out: Path, options: TrainingOptions) -> None:
+def _settle(network: Network, out: Path, options: TrainingOptions, evaluation: ComparisonOptions) -> None:
     """Make the folder, or see that it is one of a comparison with the same options."""
     if is_comparison(out):
-        _check(network, out, options)
+        _check(network, out, options, evaluation)
     elif out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InputError(f"{out}: exists and is not a comparison; choose another name.")
     out.mkdir(parents=True, exist_ok=True)
     values = {"network": str(network.path.resolve()), "fingerprint": network.fingerprint}
-    write_text(out / CONFIG, yaml.safe_dump(values | {"options": options.to_dict()}, sort_keys=False))
+    chosen = {"options": options.to_dict(), "evaluation": evaluation.to_dict()}
+    write_text(out / CONFIG, yaml.safe_dump(values | chosen, sort_keys=False))
 
 
-def _check(network: Network, out: Path, options: TrainingOptions) -> None:
+def _check(network: Network, out: Path, options: TrainingOptions, evaluation: ComparisonOptions) -> None:
     config = _config(out)
     before: TrainingOptions = config["options"]
     _check_network(network, out, config)
     changed = changed_options(before, options)
     changed += [name for name in LIMITS if _limit(options, name) < _limit(before, name)]
+    changed += [name for name in TUNING if getattr(config["evaluation"], name) != getattr(evaluation, name)]
     if changed:
         remedy = f"give the old values (they are in {out / CONFIG}; a budget may grow) or another folder"
         raise OptionError(None, changed, f"changed; {remedy}.", place=f"{out}: cannot resume with ")
@@ -179,4 +239,8 @@ def _config(out: Path) -> dict[str, Any]:
         except yaml.YAMLError as error:
             raise ValueError(error) from None
         options = TrainingOptions.from_dict(values["options"], EveryModelOptions)
-        return {"network": values["network"], "fingerprint": values["fingerprint"], "options": options}
+        evaluation = ComparisonOptions()  # of a folder from before there was a choice
+        if "evaluation" in values:
+            evaluation = ComparisonOptions.from_dict(values["evaluation"])
+        config = {"network": values["network"], "fingerprint": values["fingerprint"]}
+        return config | {"options": options, "evaluation": evaluation}

@@ -15,19 +15,22 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from heterformer.comparison.label_tasks import LABELS, LabelResult, evaluate_labels
+from heterformer.comparison.options import ComparisonOptions
 from heterformer.comparison.variants import VARIANTS, Variant
 from heterformer.errors import InputError
 from heterformer.files import file_lock, reading, replace_file, write_text
 from heterformer.metrics import RANKING_METRICS, Ranking, ranking_metrics
 from heterformer.models.options import EveryModelOptions
 from heterformer.network.store import Network
+from heterformer.temporary import remove_path
 from heterformer.training.options import TrainingOptions
 from heterformer.training.run import Run
 
@@ -70,6 +73,11 @@ class Result:
     popularity: dict[str, float] = field(default_factory=dict)
     """What ranking keys by their number of edges gives."""
 
+    steps_per_epoch: int = 0
+    """0 if an earlier version ranked the pairs."""
+    labels: LabelResult | None = None
+    """What its vectors tell of classes, if that was asked for; the figures have the means."""
+
     @property
     def outdated(self) -> bool:
         """Whether an earlier version ranked the pairs: by other rules, and without reading queries alone."""
@@ -82,7 +90,21 @@ class Result:
             if any(metric.name not in values["figures"] for metric in RANKING_METRICS):
                 # Written before a metric was defined, which follows from the ranks.
                 values["figures"] = ranking_metrics(**query_ranks(run)) | values["figures"]
-            return cls(**values | {"cost": Cost(**values["cost"])})
+            labels = LabelResult.open(run)
+            if labels is not None:
+                values["figures"] = values["figures"] | labels.figures
+            return cls(**values | {"cost": Cost(**values["cost"]), "labels": labels})
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A learning rate, and how far it came in a short training."""
+
+    number: int
+    """Among the trials of its model, the usual rate being the first."""
+    rate: float
+    validation_prec: float
+    steps: int
 
 
 @dataclass(frozen=True)
@@ -94,10 +116,20 @@ class Job:
     variant: Variant
     seed: int
     common: TrainingOptions
+    evaluation: ComparisonOptions = field(default_factory=ComparisonOptions)
+    tuned: tuple[str, float] | None = None
+    """A learning rate in the place of the variant's own: the option, and its value."""
+    trial: int | None = None
+    """The number of the trial, if this is one: its run is removed and only its validation figure kept."""
 
     @property
     def path(self) -> Path:
         return self.out / "runs" / self.variant.name / f"seed-{self.seed}"
+
+    @property
+    def trial_file(self) -> Path:
+        """What is left of a trial."""
+        return self.path.with_name(f"{self.path.name}.trial.json")
 
     @property
     def failure(self) -> Path:
@@ -113,7 +145,8 @@ class Job:
         return f"{self.variant.display_name}, seed {self.seed}"
 
     def options(self) -> TrainingOptions:
-        return self.variant.options(self.common, self.seed).resolved()
+        rate: dict[str, Any] = dict([self.tuned] if self.tuned else [])
+        return replace(self.variant.options(self.common, self.seed), **rate).resolved()
 
     def finished(self) -> bool:
         """Whether the run got as far as this budget lets it, and its test pairs are ranked."""
@@ -124,25 +157,50 @@ class Job:
         return all(getattr(own, name) == getattr(self.common, name) for name in LIMITS)
 
     def is_done(self) -> bool:
-        """Whether nothing is left to do: it is finished, and its pairs are ranked as they are now."""
-        return self.finished() and not Result.open(self.path).outdated
+        """Whether nothing is left to do: all is ranked, classified and clustered as it would be now."""
+        if self.trial is not None:
+            return self.trial_file.is_file() and _json(self.trial_file)["steps"] == self.common.max_steps
+        return self.finished() and not Result.open(self.path).outdated and self._labels_are_done()
+
+    def _labels_are_done(self) -> bool:
+        if not self.evaluation.on_labels:
+            return True
+        labels = LabelResult.open(self.path)
+        return labels is not None and labels.options == self.evaluation.label_values()
 
     def to_json(self) -> str:
-        values = {"out": str(self.out), "network": str(self.network), "variant": self.variant.name}
-        return json.dumps(values | {"seed": self.seed, "common": self.common.to_dict()})
+        values: dict[str, Any] = {
+            "out": str(self.out),
+            "network": str(self.network),
+            "variant": self.variant.name,
+        }
+        values |= {"seed": self.seed, "common": self.common.to_dict(), "tuned": self.tuned}
+        return json.dumps(values | {"evaluation": self.evaluation.to_dict(), "trial": self.trial})
 
     @classmethod
     def from_json(cls, text: str) -> Job:
         values = json.loads(text)
         common = TrainingOptions.from_dict(values["common"], EveryModelOptions)
         variant = VARIANTS[values["variant"]]
-        return cls(Path(values["out"]), Path(values["network"]), variant, values["seed"], common)
+        return cls(
+            Path(values["out"]),
+            Path(values["network"]),
+            variant,
+            values["seed"],
+            common,
+            ComparisonOptions.from_dict(values["evaluation"]),
+            tuple(values["tuned"]) if values["tuned"] else None,
+            values["trial"],
+        )
 
 
 def carry_out(job: Job) -> None:
     """Train or go on, then rank the test pairs. Whatever ended too early is done again."""
     from heterformer.training.loop import train
 
+    if job.finished() and not Result.open(job.path).outdated:  # labels are asked for now
+        _evaluate_labels(job)
+        return
     (job.path / RESULT).unlink(missing_ok=True)
     if not Run(job.path).started:
         (job.path / COST).unlink(missing_ok=True)
@@ -152,7 +210,30 @@ def carry_out(job: Job) -> None:
     finally:
         if Run(job.path).exists:
             _note_cost(job.path, time.monotonic() - started)
+    if job.trial is not None:
+        _keep_trial(job)
+        return
+    (job.path / LABELS).unlink(missing_ok=True)
     rank_test_pairs(job.path)
+    if job.evaluation.on_labels:
+        _evaluate_labels(job)
+
+
+def _evaluate_labels(job: Job) -> None:
+    from heterformer.evaluation.open_run import open_run
+
+    evaluate_labels(open_run(job.path, job.common.device), job.evaluation)
+
+
+def _keep_trial(job: Job) -> None:
+    """The figure that decides; the weights are of no use any more."""
+    assert job.tuned is not None
+    assert job.trial is not None
+    assert job.common.max_steps is not None
+    _, early = Run(job.path).progress()
+    trial = Trial(job.trial, job.tuned[1], early.best, job.common.max_steps)
+    write_text(job.trial_file, json.dumps(asdict(trial)))
+    remove_path(job.path)
 
 
 def query_ranks(run: Path) -> dict[Ranking, NDArray[np.int64]]:
@@ -191,12 +272,21 @@ def rank_test_pairs(path: Path) -> None:
         parameters=sum(sizes.values()),
         textless_parameters=sum(n for name, n in sizes.items() if name.startswith("textless.tables.")),
         cost=_cost(path),
+        steps_per_epoch=-(-len(opened.split.train) // max(1, position.pairs_per_step)),
         chance=links.chance,
         popularity=links.popularity,
     )
     with replace_file(path / RANKS) as partial, partial.open("wb") as file:
         np.savez_compressed(file, allow_pickle=False, **ranks.arrays())
-    write_text(path / RESULT, json.dumps(asdict(result), indent=1))
+    values = asdict(result)
+    del values["labels"]  # in a file of its own
+    write_text(path / RESULT, json.dumps(values, indent=1))
+
+
+def _json(path: Path) -> dict[str, Any]:
+    with reading(path):
+        values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return values
 
 
 def _cost(path: Path) -> Cost:

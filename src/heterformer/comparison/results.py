@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean, stdev
@@ -12,9 +12,10 @@ from typing import Literal
 import numpy as np
 
 from heterformer.comparison.job import Job, Result, query_ranks
-from heterformer.comparison.significance import Difference, Floats, paired_bootstrap
+from heterformer.comparison.significance import Difference, Floats, paired_bootstrap, repeated_t_test
+from heterformer.comparison.tuning import Tuned
 from heterformer.comparison.variants import Variant
-from heterformer.metrics import QUERY_ALONE_METRICS, RANKING_METRICS, RankingMetric
+from heterformer.metrics import QUERY_ALONE_METRICS, RANKING_METRICS, RankingMetric, ranking_metric
 
 OWN_GROUPS = ("ablation", "dimension")  # of variants of Heterformer itself
 Status = Literal["finished", "failed", "unfinished"]
@@ -45,6 +46,21 @@ class Row:
     def has(self, metric: str) -> bool:
         """Whether all finished runs have it; those of earlier versions lack some."""
         return bool(self.finished) and all(metric in result.figures for result in self.finished)
+
+    def label_figures(self) -> list[str]:
+        """The names of what was classified and clustered."""
+        labels = self.finished[0].labels if self.finished else None
+        return [name for name in (labels.figures if labels else ()) if self.has(name)]
+
+    def repeats(self, name: str) -> Floats:
+        """(R,): the values of each repeat of a task on labels, averaged over seeds."""
+        each = [result.labels.repeats[name] for result in self.finished if result.labels]
+        values: Floats = np.array(each).mean(0)
+        return values
+
+    def test_to_train(self, name: str) -> float:
+        """Nodes of the test part for each of the training part."""
+        return next(result.labels.test_to_train[name] for result in self.finished if result.labels)
 
     def values(self, metric: str) -> list[float]:
         return [result.figures[metric] for result in self.finished]
@@ -78,6 +94,8 @@ class Comparison:
     network: str
     rows: tuple[Row, ...]
     command: str
+    tuned: Mapping[str, Tuned] = field(default_factory=dict)
+    """The learning rates that were tried, by variant."""
 
     @cached_property
     def leads(self) -> tuple[Lead, ...]:
@@ -100,13 +118,15 @@ class Comparison:
         return [(row, seed) for row in self.rows for seed in row.seeds if seed.status == "failed"]
 
 
-def gathered(network: str, jobs: Sequence[Job], command: str) -> Comparison:
+def gathered(
+    network: str, jobs: Sequence[Job], command: str, tuned: Mapping[str, Tuned] | None = None
+) -> Comparison:
     """What the jobs' folders hold by now."""
     rows = []
     for variant in dict.fromkeys(job.variant.name for job in jobs):
         own = [job for job in jobs if job.variant.name == variant]
         rows.append(Row(own[0].variant, tuple(_seed_result(job) for job in own)))
-    return Comparison(network, tuple(rows), command)
+    return Comparison(network, tuple(rows), command, tuned or {})
 
 
 def _seed_result(job: Job) -> SeedResult:
@@ -118,16 +138,29 @@ def _seed_result(job: Job) -> SeedResult:
 
 
 def _leads(rows: Sequence[Row]) -> Iterable[Lead]:
-    for metric in (metric for metric in (*RANKING_METRICS, *QUERY_ALONE_METRICS) if metric.tested):
-        there = [row for row in rows if row.has(metric.name)]
-        ours = next((row for row in there if row.variant.name == "heterformer"), None)
-        others = [row for row in there if row is not ours]
+    ranked = [metric.name for metric in (*RANKING_METRICS, *QUERY_ALONE_METRICS) if metric.tested]
+    ours = next((row for row in rows if row.variant.name == "heterformer" and row.finished), None)
+    if ours is None:
+        return
+    for name in (*ranked, *ours.label_figures()):
+        others = [row for row in rows if row is not ours and row.has(name)]
         baselines = [row for row in others if row.variant.group not in OWN_GROUPS]
-        if ours is None or not others:
+        if not others or not ours.has(name):
             continue
-        rival = max(baselines or others, key=lambda row: row.mean(metric.name))
-        difference = paired_bootstrap(query_contributions(ours, metric), query_contributions(rival, metric))
-        yield Lead(metric.name, rival.variant, difference)
+        rival = max(baselines or others, key=lambda row: row.mean(name))
+        if (difference := _difference(ours, rival, name)) is not None:
+            yield Lead(name, rival.variant, difference)
+
+
+def _difference(ours: Row, rival: Row, name: str) -> Difference | None:
+    """Nothing if there is a single repeat, which no test can be made of."""
+    if name not in ours.label_figures():
+        metric = ranking_metric(name)
+        return paired_bootstrap(query_contributions(ours, metric), query_contributions(rival, metric))
+    values, theirs = ours.repeats(name), rival.repeats(name)
+    if len(values) < 2 or values.shape != theirs.shape:
+        return None
+    return repeated_t_test(values, theirs, ours.test_to_train(name))
 
 
 def query_contributions(row: Row, metric: RankingMetric) -> Floats:

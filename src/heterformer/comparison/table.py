@@ -14,6 +14,8 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from heterformer.comparison.label_tasks import CLUSTERS, label_heading
+from heterformer.comparison.label_tasks import HEADINGS as LABEL_HEADINGS
 from heterformer.comparison.results import OWN_GROUPS, Comparison, Lead, Row
 from heterformer.escapes import markdown_text
 from heterformer.evaluation.tables import ranking_note
@@ -62,10 +64,28 @@ def result_tables(comparison: Comparison) -> Iterable[ResultTable]:
         yield ResultTable(links, models, LINKS, _references(models))
         if any(row.has(LINKS_ALONE[0].name) for row in models):
             yield ResultTable(f"{links}, queries read alone", models, LINKS_ALONE)
+        yield from _label_tables(comparison.network, models)
     if ablations := comparison.ablations:
         yield ResultTable("Ablations of Heterformer", ablations, LINKS)
         if any(row.has(LINKS_ALONE[0].name) for row in ablations):
             yield ResultTable("Ablations of Heterformer, queries read alone", ablations, LINKS_ALONE)
+
+
+def _label_tables(network: str, rows: Sequence[Row]) -> Iterable[ResultTable]:
+    """A table for each type and setting that some model was classified or clustered in."""
+    names = dict.fromkeys(name for row in rows for name in row.label_figures())
+    groups = dict.fromkeys(name.rsplit(".", 1)[0] for name in names)
+    for group in sorted(groups, key=lambda group: group.endswith(f".{CLUSTERS}")):  # clusters last
+        node_type, setting = group.rsplit(".", 1)
+        task = "Clustering" if setting == CLUSTERS else "Classification"
+        title = f"{task} of {node_type} nodes on {network}"
+        title += "" if setting in (CLUSTERS, "transductive") else f", {setting}"
+        columns = [
+            Column(name, LABEL_HEADINGS[name.rsplit(".", 1)[1]])
+            for name in names
+            if name.rsplit(".", 1)[0] == group
+        ]
+        yield ResultTable(title, [row for row in rows if row.has(columns[0].name)], columns)
 
 
 def _references(rows: Sequence[Row]) -> dict[str, dict[str, float]]:
@@ -212,7 +232,10 @@ def _markdown_costs(comparison: Comparison) -> str:
 def sentences(comparison: Comparison) -> list[str]:
     """What the figures are, and how sure Heterformer's lead is."""
     found = [_about_metrics(comparison)] if any(row.finished for row in comparison.rows) else []
-    found += [_about_leads(comparison)] if comparison.leads else []
+    found += [_about_labels()] if any(row.label_figures() for row in comparison.rows) else []
+    found += _about_leads(comparison)
+    found += [_about_tuning(comparison)] if comparison.tuned else []
+    found += _about_budget(comparison)
     unfinished = [
         f"{row.variant.display_name} seed {seed.seed}"
         for row in comparison.rows
@@ -252,17 +275,59 @@ def _rivals(comparison: Comparison) -> str:
     return "the best of the others" if rival.group in OWN_GROUPS else "the best baseline"
 
 
-def _about_leads(comparison: Comparison) -> str:
-    """One sentence for all metrics."""
+def _about_labels() -> str:
+    return (
+        "Classification: the MLP on fixed vectors, means over divisions 7:1:2 that are the same for all "
+        "models. Clustering: k-means, means over starts. A model without vectors of a type has no row."
+    )
+
+
+def _about_leads(comparison: Comparison) -> list[str]:
+    """A sentence for all metrics of link prediction, and one for those on labels."""
+    on_links = [lead for lead in comparison.leads if lead.metric in HEADINGS]
+    on_labels = [lead for lead in comparison.leads if lead.metric not in HEADINGS]
+    divisions = "paired t-test over divisions or starts, corrected for overlapping divisions"
+    groups = {"paired bootstrap over the test queries": on_links, divisions: on_labels}
+    return [
+        f"Heterformer against {_rivals(comparison)} ({how}): {'; '.join(map(_lead, leads))}."
+        for how, leads in groups.items()
+        if leads
+    ]
+
+
+def _lead(lead: Lead) -> str:
+    found = lead.difference
+    name = "a deficit to" if found.mean < 0 else "a lead over" if found.mean > 0 else "level with"
+    span = f"95 % interval {found.low:+.4f} to {found.high:+.4f}, p = {found.p:.4f}"
+    heading = HEADINGS.get(lead.metric) or label_heading(lead.metric)
+    return f"{heading} {found.mean:+.4f}, {name} {lead.rival.display_name} ({span})"
+
+
+def _about_tuning(comparison: Comparison) -> str:
+    """Which rates were chosen of which."""
+    names = {row.variant.name: row.variant.display_name for row in comparison.rows}
     each = []
-    for lead in comparison.leads:
-        found = lead.difference
-        span = f"95 % interval {found.low:+.4f} to {found.high:+.4f}, p = {found.p:.4f}"
-        name = "a deficit to" if found.mean < 0 else "a lead over" if found.mean > 0 else "level with"
-        rival = f"{name} {lead.rival.display_name}"
-        each.append(f"{HEADINGS[lead.metric]} {found.mean:+.4f}, {rival} ({span})")
-    how = "paired bootstrap over the test queries"
-    return f"Heterformer against {_rivals(comparison)} ({how}): {'; '.join(each)}."
+    for name, tuned in comparison.tuned.items():
+        if name in names:
+            tried = ", ".join(f"{trial.rate:g}" for trial in tuned.trials)
+            whose = " (the backbone's)" if tuned.option == "learning_rate" else ""
+            each.append(f"{names[name]} {tuned.best:g} of {tried}{whose}")
+    steps = next(iter(comparison.tuned.values())).trials[0].steps
+    how = f"chosen by validation PREC after {steps:,} steps"
+    return f"Learning rates of new parameters, {how}: {'; '.join(each)}."
+
+
+def _about_budget(comparison: Comparison) -> list[str]:
+    """A warning if no run has met all pairs."""
+    results = [result for row in comparison.rows for result in row.finished]
+    epoch = max((result.steps_per_epoch for result in results), default=0)
+    steps = max((result.steps for result in results), default=0)
+    if steps >= epoch:
+        return []
+    return [
+        f"The budget is less than an epoch: {steps:,} of {epoch:,} steps. Trained longer, models may come in "
+        "another order."
+    ]
 
 
 def _place(mean: float, best: Sequence[float]) -> int:
@@ -306,6 +371,10 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
         "command": comparison.command,
         "variants": {row.variant.name: _row_json(row) for row in comparison.rows},
         "references": _references(comparison.rows),
+        "tuning": {
+            name: {"option": tuned.option, "chosen": tuned.best, "trials": [asdict(t) for t in tuned.trials]}
+            for name, tuned in comparison.tuned.items()
+        },
         "significance": {
             lead.metric: {"against": lead.rival.name, **asdict(lead.difference)} for lead in comparison.leads
         },

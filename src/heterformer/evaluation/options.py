@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from tyro.conf import arg
 
@@ -11,6 +11,9 @@ from heterformer.embedding.options import Precision
 from heterformer.errors import OptionError
 from heterformer.maps.options import MapOptions
 from heterformer.network.label_options import LabelOptions
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 Task = Literal["link_prediction", "classification", "clustering", "map"]
 TASKS: tuple[Task, ...] = ("link_prediction", "classification", "clustering", "map")
@@ -106,9 +109,9 @@ class EvaluateOptions:
         return not self.tasks or task in self.tasks
 
 
-def as_flags(options: EvaluateOptions, every: bool = False) -> list[str]:
+def as_flags(options: DataclassInstance, every: bool = False) -> list[str]:
     """The words of a command line that ask for these options: for those that are not usual, or for all."""
-    usual = _flat(asdict(EvaluateOptions()))
+    usual = _flat(asdict(type(options)()))
     words = []
     for name, value in _flat(asdict(options)).items():
         if name != "json" and value not in (None, ()) and (every or value != usual[name]):

@@ -1,0 +1,60 @@
+"""What ``heterformer compare`` does with each run, and how rates are tuned. One sentence per option."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from heterformer.errors import OptionError
+from heterformer.evaluation.options import ClassificationOptions, ClusteringOptions
+from heterformer.network.label_options import LabelOptions
+
+ComparedTask = Literal["links", "classification", "clustering"]
+ON_LABELS: tuple[ComparedTask, ...] = ("classification", "clustering")
+MOST_TRIALS = 7
+
+
+@dataclass(frozen=True)
+class ComparisonOptions:
+    """What is compared besides link prediction, and whether learning rates are tuned."""
+
+    tasks: tuple[ComparedTask, ...] = ("links",)
+    """What to compare: link prediction, which is always done, and on labels classification and clustering."""
+    tune: int = 0
+    """Try so many learning rates of each model's new parameters and take the best on validation; 0: none."""
+    tune_steps: int = 100
+    """Steps of each trial."""
+    labels: LabelOptions = field(default_factory=LabelOptions)
+    """Which labels count as classes."""
+    classification: ClassificationOptions = field(default_factory=ClassificationOptions)
+    """The classifier."""
+    clustering: ClusteringOptions = field(default_factory=ClusteringOptions)
+    """The clustering."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.tune <= MOST_TRIALS or self.tune == 1:
+            expected = f"expected 2 to {MOST_TRIALS} rates, or 0 for none"
+            raise OptionError(self, "tune", f"is {self.tune}, {expected}.")
+        if self.tune_steps < 1:
+            raise OptionError(self, "tune_steps", f"is {self.tune_steps}, expected at least 1.")
+
+    @property
+    def on_labels(self) -> tuple[ComparedTask, ...]:
+        """The tasks that need labels."""
+        return tuple(task for task in ON_LABELS if task in self.tasks)
+
+    def label_values(self) -> dict[str, Any]:
+        """Everything that decides the figures on labels."""
+        values = asdict(self)
+        return {name: values[name] for name in ("labels", *self.on_labels)}
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self) | {"tasks": list(self.tasks)}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> ComparisonOptions:
+        groups = {"labels": LabelOptions, "classification": ClassificationOptions}
+        made = {name: group(**values[name]) for name, group in groups.items()}
+        made["clustering"] = ClusteringOptions(**values["clustering"])
+        return cls(**{**values, "tasks": tuple(values["tasks"]), **made})
