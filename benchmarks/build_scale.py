@@ -22,8 +22,6 @@ from memory import peak_bytes
 
 from heterformer import Network
 from heterformer.datasets.synthetic import SyntheticOptions, write_synthetic
-from heterformer.network.build import build_network
-from heterformer.network.spec import NetworkSpec
 
 
 def main() -> None:
@@ -82,7 +80,7 @@ def dblp_shaped(papers: int) -> SyntheticOptions:
 
 def build_in_this_process(tables: Path, network: Path) -> None:
     start = time.perf_counter()
-    build_network(NetworkSpec.load(tables / "network.yaml"), network, data=tables)
+    Network.build(tables / "network.yaml", network)
     seconds = time.perf_counter() - start
     print(seconds, peak_bytes())
 

@@ -30,8 +30,6 @@ from heterformer.batches.batcher import Batcher
 from heterformer.batches.pairs import TrainingBatches
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.datasets.synthetic import write_synthetic
-from heterformer.network.build import build_network
-from heterformer.network.spec import NetworkSpec
 from heterformer.network.split.draw import make_split
 from heterformer.network.split.split import Split
 from heterformer.network.tokens import open_tokens
@@ -75,7 +73,7 @@ def main() -> None:
 def built(folder: Path, papers: int) -> Network:
     tables = folder / "tables"
     write_synthetic(tables, dblp_shaped(papers))
-    return build_network(NetworkSpec.load(tables / "network.yaml"), folder / "network.net", data=tables)
+    return Network.build(tables / "network.yaml", folder / "network.net")
 
 
 def rate(make: Callable[[], object], count: int) -> float:

@@ -13,15 +13,13 @@ from heterformer.datasets.synthetic import SyntheticOptions, write_synthetic
 from heterformer.distributed import ProcessGroup
 from heterformer.models.options import HeterformerOptions
 from heterformer.models.plm.minilm import backbone_path
-from heterformer.network.build import build_network
-from heterformer.network.spec import NetworkSpec
 from heterformer.training.loop import Trainer
 
 
 def prepare(folder: Path, papers: int, tiny: bool) -> None:
     """Build the network and, if ``tiny``, the backbone; once, for all processes that then measure."""
     spec = write_synthetic(folder / "tables", SyntheticOptions(papers=papers))
-    build_network(NetworkSpec.load(spec), folder / "network", data=spec.parent)
+    Network.build(spec, folder / "network")
     if tiny:
         tokenizer = AutoTokenizer.from_pretrained(backbone_path("minilm"))
         sizes = {"num_hidden_layers": 2, "hidden_size": 32, "num_attention_heads": 2}

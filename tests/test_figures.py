@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heterformer.figures import COLORS, DPI, HIGHLIGHT, colors_of, figure, label_ends, spread
+from heterformer.figures import COLORS, DPI, HIGHLIGHT, colors_of, cut_to, figure, label_ends, spread
 from tests.networks import few
 from tests.pictures import size_of
 
@@ -63,3 +63,26 @@ def test_every_line_is_named_in_its_colour(tmp_path: Path) -> None:
             ("one", "#000000"),
             ("two", "#D55E00"),
         ]
+
+
+def test_a_name_is_on_one_line_and_cut_if_it_is_long() -> None:
+    assert cut_to("Jane Doe", 1.0, 7) == "Jane Doe"
+    assert cut_to(" two\n  lines ", 1.0, 7) == "two lines"
+    assert cut_to("word " * 100, 1.0, 7).startswith("word word")
+    assert cut_to("word " * 100, 1.0, 7).endswith("…")
+
+
+@pytest.mark.parametrize("letter", ["W", "i", "論"])
+def test_wide_letters_take_more_room(letter: str) -> None:
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    def width(name: str) -> float:
+        return float(text_to_path.get_text_width_height_descent(name, FontProperties(size=7), False)[0])
+
+    cut = cut_to(letter * 300, 1.0, 7)
+    assert width(cut) <= 72 < width(cut + 4 * letter)
+
+
+def test_without_any_room_a_sign_is_left() -> None:
+    assert cut_to("Jane Doe", 0.0, 7) == "…"

@@ -6,7 +6,7 @@ import io
 
 from rich.console import Console
 
-from heterformer.tables import Sheet, four_digits, listed
+from heterformer.tables import Sheet, four_digits, listed, short
 
 SHEET = Sheet(
     "figures",
@@ -54,3 +54,9 @@ def test_names_in_a_sentence() -> None:
         "A and B",
         "A, B and C",
     ]
+
+
+def test_a_name_is_on_one_line_and_cut_if_it_is_long() -> None:
+    assert short("Jane Doe", 8) == "Jane Doe"
+    assert short(" two\n  lines ", 20) == "two lines"
+    assert short("Jane Doe", 5) == "Jane…"

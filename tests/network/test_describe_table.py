@@ -9,8 +9,6 @@ import pytest
 from rich.console import Console
 
 from heterformer import Network
-from heterformer.network.build.report import BuildReport, Tally
-from heterformer.network.build.report_table import build_report
 from heterformer.network.describe import describe
 from heterformer.network.describe_table import description
 
@@ -88,26 +86,12 @@ def test_a_network_without_labels_has_no_label_table() -> None:
     assert "labels" not in rendered(description(describe(unlabelled)))
 
 
-def test_a_build_report_shows_what_was_dropped_with_examples() -> None:
-    tally = Tally(read=1200, kept=1197)
-    tally.drop("unknown paper", 3, ["p1 -> x1", "p2 -> x2"])
-    nodes = Tally(read=10, kept=10)
-    nodes.note("empty text", 1, ["p7"])
-    shown = rendered(build_report(BuildReport({"paper": nodes}, {"cites": tally})))
-    assert cells(shown, "node paper")[1:] == ["10", "10", "kept 1: empty text (p7)"]
-    dropped = "dropped 3: unknown paper (p1 -> x1; p2 -> x2)"
-    assert cells(shown, "relation cites")[1:] == ["1,200", "1,197", dropped]
-
-
 @pytest.mark.parametrize("odd", ["[/]", "[bold]x", "a:key:b", "\\[x]"])
 def test_what_the_user_wrote_is_shown_as_it_is(odd: str) -> None:
     found = describe(network(name=odd, topics=(odd, odd, "DB")))
     shown = rendered(description(found))
     assert f"{odd}: nodes" in shown
     assert cells(shown, "paper")[-1] == f"{odd} 2, DB 1"
-    tally = Tally(read=1)
-    tally.drop("unknown paper", 1, [f"p1 -> {odd}"])
-    assert f"(p1 -> {odd})" in rendered(build_report(BuildReport({}, {"cites": tally})))
 
 
 def test_nodes_are_named_and_a_small_network_is_called_so() -> None:

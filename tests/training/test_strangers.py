@@ -14,7 +14,6 @@ import yaml
 
 from heterformer.embedding.embed import embed_run
 from heterformer.errors import InputError
-from heterformer.evaluation.earlier_report import EarlierReport
 from heterformer.evaluation.options import EvaluateOptions
 from heterformer.evaluation.report import report_on_run
 from heterformer.explanation.core import explain
@@ -114,15 +113,6 @@ def test_a_network_to_search_is_known_by_no_path(run: Path, tmp_path: Path) -> N
     change(network / "network.json", fingerprint="../../../thesis")
     with pytest.raises(InputError, match=r"network.json: the fingerprint is '../../../thesis'"):
         Searcher(run, network=network)
-
-
-def test_an_earlier_report_names_no_figures_elsewhere(run: Path) -> None:
-    (run.parent / "map.png").write_text("")
-    (run / "figures").mkdir(exist_ok=True)
-    (run / "figures" / "map.png").write_text("")
-    names = ["figures/map.png", "../map.png", str(run.parent / "map.png"), "figures/../../map.png", 7]
-    report = EarlierReport(run / "report.json", {"figures": names})
-    assert report.figures(EvaluateOptions()) == [run / "figures" / "map.png"]
 
 
 # --- Two at once -----------------------------------------------------------------------------------------

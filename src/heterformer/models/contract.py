@@ -42,14 +42,18 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
 
     @classmethod
     def from_backbone(cls, path_or_name: str, schema: Schema | Any, **options: Any) -> Self:
-        """A new model for a network (or a schema) on top of a PLM.
+        """Create an untrained model for a network on a pretrained language model.
 
-        ``path_or_name`` is 'minilm', a folder or a Hugging Face name. ``options`` are fields of the model's
-        configuration; readout, pooling, normalisation and temperature suit the backbone unless given.
+        Args:
+            path_or_name: "minilm", a folder, or a Hugging Face name.
+            schema: The network, or its schema.
+            options: Options of the model as keywords; by default, readout, pooling, normalisation and
+                temperature suit the backbone.
 
-        Example::
-
-            model = Heterformer.from_backbone("minilm", network, textless_dim=32)
+        Example:
+            >>> from heterformer import Heterformer, Network
+            >>> network = Network.open("papers.net")
+            >>> model = Heterformer.from_backbone("minilm", network, textless_dim=32)
         """
         schema = schema if isinstance(schema, Schema) else schema.schema
         known = cls.config_class.option_names()
