@@ -95,6 +95,7 @@ def test_two_processes_have_the_gradients_of_one_with_twice_the_batch(tmp_path: 
         ({"micro_batch": 3}, {"micro_batch": None}, 0, False),
         ({"micro_batch": 4}, {"micro_batch": 4}, 0, True),
         (cached, {"micro_batch": B}, 1, True),
+        (cached | {"hard_negatives": 2}, {}, 1, False),
         ({"precision": "bf16"}, {"micro_batch": B}, 0, True),
         ({"sparse_tokens": False, "false_negatives": "keep"}, {}, 0, False),
     ]

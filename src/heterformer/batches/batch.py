@@ -96,14 +96,15 @@ class PairBatch(Batch):
     """A batch to learn a task from: its centres are P queries, then their P keys, then N further negatives.
 
     Key ``i`` belongs to query ``i``. The other keys of the whole step are negatives of each query as well,
-    but for those in ``false_negatives``; so are the further negatives, which all queries share. No batcher
-    draws any yet. A batch can hold a part of its step's pairs, from ``pair_offset`` on.
+    but for those in ``false_negatives``; so are the further negatives, which all queries share. A batch can
+    hold a part of its step's pairs, from ``pair_offset`` on, and as large a part of its negatives.
     """
 
     task: str  # the name of the relation whose pairs these are
     pairs: int  # P
     pair_offset: int = 0
-    false_negatives: Tensor | None = None  # (P, keys of the step) bool: not the query's own, no negative
+    # (P, keys of the step, then its negatives) bool: not the query's own, no negative
+    false_negatives: Tensor | None = None
 
     @property
     def queries(self) -> slice:

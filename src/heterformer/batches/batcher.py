@@ -71,32 +71,44 @@ class Batcher:
         false_negatives: bool = False,
         shares: Sequence[slice] | None = None,
         bare: Sequence[NDArray[np.bool_]] | None = None,
+        negatives: Sequence[Ints] | None = None,
+        bare_negatives: Sequence[NDArray[np.bool_]] | None = None,
         mask_entries: int = MASK_ENTRIES,
     ) -> list[PairBatch]:
         """A batch for each step, as ``pairs`` makes it; sampled together, since calls cost more than work.
 
         With ``shares`` it has only those pairs of its step as centres, but the mask of all keys. ``bare`` has
-        (pairs, 2) for each step: which queries and keys have no neighbours.
+        (pairs, 2) for each step: which queries and keys have no neighbours. ``negatives`` are further nodes
+        of the keys' type for each step, of which a share of the pairs has its share.
         """
         relation = self.schema.predicted
         shares = shares or [slice(0, len(pairs)) for pairs in steps]
         masks: Sequence[NDArray[np.bool_] | None] = [None] * len(steps)
         if false_negatives:
-            masks = false_negative_masks(self.visible, steps, shares, mask_entries)
+            masks = false_negative_masks(self.visible, steps, shares, mask_entries, negatives)
         own = [pairs[share] for pairs, share in zip(steps, shares, strict=True)]
+        further = negatives or [np.empty(0, dtype=np.int64)] * len(steps)
+        parts = [_share_of(len(n), s, len(p)) for n, s, p in zip(further, shares, steps, strict=True)]
+        own_negatives = [nodes[part] for nodes, part in zip(further, parts, strict=True)]
+        nobody = [np.full(len(nodes), -1) for nodes in own_negatives]
         queries, targets = ([np.ascontiguousarray(pairs[:, side]) for pairs in own] for side in (0, 1))
         if relation.source == relation.target:
-            both = [np.concatenate(ends) for ends in zip(queries, targets, strict=True)]
-            partners = [np.concatenate(ends) for ends in zip(targets, queries, strict=True)]
+            both = [np.concatenate(all_) for all_ in zip(queries, targets, own_negatives, strict=True)]
+            partners = [np.concatenate(all_) for all_ in zip(targets, queries, nobody, strict=True)]
             groups = [_Centers(relation.source, both, relation.source, partners)]
         else:
+            keys_and_negatives = [np.concatenate(n) for n in zip(targets, own_negatives, strict=True)]
+            partners = [np.concatenate(n) for n in zip(queries, nobody, strict=True)]
             groups = [
                 _Centers(relation.source, queries, relation.target, targets),
-                _Centers(relation.target, targets, relation.source, queries),
+                _Centers(relation.target, keys_and_negatives, relation.source, partners),
             ]
         without = None
         if bare is not None:
             without = [chosen[share].T.flatten() for chosen, share in zip(bare, shares, strict=True)]
+            if bare_negatives is not None:
+                marked = [chosen[part] for chosen, part in zip(bare_negatives, parts, strict=True)]
+                without = [np.concatenate(both_kinds) for both_kinds in zip(without, marked, strict=True)]
         return [
             PairBatch(
                 **{field.name: getattr(batch, field.name) for field in fields(batch)},
@@ -184,6 +196,11 @@ class _Centers:
     rows: Sequence[Ints]
     partner_type: NodeType
     partners: Sequence[Ints]
+
+
+def _share_of(count: int, share: slice, pairs: int) -> slice:
+    """As large a part of ``count`` things as ``share`` is of the ``pairs``."""
+    return slice(count * share.start // max(1, pairs), count * share.stop // max(1, pairs))
 
 
 def _cut(sample: Sample, start: int, stop: int, shift: int) -> Sample:

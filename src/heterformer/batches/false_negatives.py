@@ -19,14 +19,18 @@ def false_negative_masks(
     steps: Sequence[Pairs],
     shares: Sequence[slice],
     entries: int = MASK_ENTRIES,
+    negatives: Sequence[Ints] | None = None,
 ) -> list[NDArray[np.bool_]]:
     """For each step's pairs (p, P): the rows of a share of its queries, over the keys of all its pairs.
 
-    Key j is a false negative of query i if a visible edge joins them, either way round, or if it is the
-    same node as key i or as the query. Held-out edges are not consulted: that they exist must not reach
-    training. About ``entries`` of the masks are made at a time.
+    With further ``negatives`` of each step, (p, P + N): they come after the keys. Key j is a false negative
+    of query i if a visible edge joins them, either way round, or if it is the same node as key i or as the
+    query. Held-out edges are not consulted: that they exist must not reach training. About ``entries`` of
+    the masks are made at a time.
     """
     queries, keys = ([np.ascontiguousarray(pairs[:, side]) for pairs in steps] for side in (0, 1))
+    if negatives is not None:
+        keys = [np.concatenate(both) for both in zip(keys, negatives, strict=True)]
     masks = [np.empty((s.stop - s.start, len(k)), dtype=bool) for s, k in zip(shares, keys, strict=True)]
     for group in _row_groups([mask.shape for mask in masks], entries):
         query, key, own = [], [], []

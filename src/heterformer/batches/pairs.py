@@ -5,14 +5,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from heterformer.arrays import Ints
 from heterformer.batches.batch import PairBatch
 from heterformer.batches.batcher import Batcher
+from heterformer.batches.hard_negatives import HardNegatives
 from heterformer.batches.positives import fresh_positives
 from heterformer.batches.randomness import stream_key, uniform
 from heterformer.batches.sampling import SeededSampler
 from heterformer.network.split.pairs import Pairs
 
-# Purposes whose streams have nothing in common; 3 is dropout, 5 the stable sample.
+# Purposes whose streams have nothing in common; 3 is dropout, 5 the stable sample, 7 hard negatives.
 TRAINING, EVALUATION, POSITIVES, NEIGHBOR_DROPOUT = 1, 2, 4, 6
 
 
@@ -45,9 +47,20 @@ class TrainingBatches:
         self.false_negatives, self.fresh, self.share = false_negatives, fresh, share
         self.neighbor_dropout, self.neighbor_dropout_of = neighbor_dropout, neighbor_dropout_of
         self.skipped = 0  # steps by which a run is further than it has taken, since its batches were larger
+        self._negatives: HardNegatives | None = None
         self._steps_at_once = max(1, min(steps_at_once, centers_at_once // (2 * batch_size)))
         self._made: tuple[tuple[int, int], list[PairBatch]] = ((-1, -1), [])
         self._order: tuple[int, NDArray[np.int64]] = (-1, np.empty(0, dtype=np.int64))
+
+    def use(self, negatives: HardNegatives) -> None:
+        """From now on, have these further negatives for the queries that they were mined for."""
+        self._negatives = negatives
+        self._made = ((-1, -1), [])
+
+    def pairs_of_run_step(self, step: int) -> Pairs:
+        """The pairs of a run's step, of all processes."""
+        epoch, step = divmod(step + self.skipped, self.steps_per_epoch)
+        return self._pairs(epoch, step, 1)
 
     @property
     def steps_per_epoch(self) -> int:
@@ -69,18 +82,36 @@ class TrainingBatches:
 
     def _make(self, epoch: int, start: int, count: int) -> list[PairBatch]:
         steps = range(start, min(start + count, self.steps_per_epoch))
-        order = self._ordered(epoch)
-        pairs = self.pairs[order[start * self.batch_size : (start + len(steps)) * self.batch_size]]
-        if self.fresh:
-            pairs = fresh_positives(self.batcher.visible, pairs, stream_key(POSITIVES, self.seed, epoch))
+        pairs = self._pairs(epoch, start, len(steps))
         parts = [pairs[i : i + self.batch_size] for i in range(0, len(pairs), self.batch_size)]
         keys = [stream_key(TRAINING, self.seed, epoch, s) for s in steps]
         shares = [self._share(len(part)) for part in parts]
-        bare = None
+        negatives = None
+        if self._negatives is not None:
+            negatives = [self._negatives.of_step(*part.T) for part in parts]
+        bare = bare_negatives = None
         if self.neighbor_dropout:
             bare = [self._bare(epoch, step, len(part)) for step, part in zip(steps, parts, strict=True)]
-        masked = self.false_negatives
-        return self.batcher.several(parts, keys, false_negatives=masked, shares=shares, bare=bare)
+            if negatives is not None:
+                numbered = zip(steps, negatives, strict=True)
+                bare_negatives = [self._bare_negatives(epoch, step, nodes) for step, nodes in numbered]
+        return self.batcher.several(
+            parts,
+            keys,
+            false_negatives=self.false_negatives,
+            shares=shares,
+            bare=bare,
+            negatives=negatives,
+            bare_negatives=bare_negatives,
+        )
+
+    def _pairs(self, epoch: int, start: int, steps: int) -> Pairs:
+        """The pairs of some steps of an epoch."""
+        chosen = self._ordered(epoch)[start * self.batch_size : (start + steps) * self.batch_size]
+        pairs = self.pairs[chosen]
+        if self.fresh:
+            pairs = fresh_positives(self.batcher.visible, pairs, stream_key(POSITIVES, self.seed, epoch))
+        return pairs
 
     def _bare(self, epoch: int, step: int, pairs: int) -> NDArray[np.bool_]:
         """(pairs, 2): which queries and keys of a step have no neighbours; the same in every process."""
@@ -88,6 +119,14 @@ class TrainingBatches:
         bare: NDArray[np.bool_] = uniform(key, np.arange(pairs), 2) < self.neighbor_dropout
         if self.neighbor_dropout_of == "queries":
             bare[:, 1] = False
+        return bare
+
+    def _bare_negatives(self, epoch: int, step: int, nodes: Ints) -> NDArray[np.bool_]:
+        """Which negatives have no neighbours: as many as keys, or they could be told apart by it."""
+        if self.neighbor_dropout_of == "queries":
+            return np.zeros(len(nodes), dtype=bool)
+        key = stream_key(NEIGHBOR_DROPOUT, self.seed, epoch, step, 1)
+        bare: NDArray[np.bool_] = uniform(key, nodes, 1)[:, 0] < self.neighbor_dropout
         return bare
 
     def _share(self, pairs: int) -> slice:

@@ -140,6 +140,11 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
         """The PLM's word embeddings; set ``.sparse = True`` on them for gradients of the rows used alone."""
         return self.backbone.get_input_embeddings()  # type: ignore[no-any-return]
 
+    @property
+    def states_end_with_vector(self) -> bool:
+        """Whether the last of a text's states is the PLM's vector of it."""
+        return False
+
     @abstractmethod
     def text_states(self, texts: Texts) -> Tensor:
         """(U, S, d): what each text gives to nodes that have it as a neighbour."""

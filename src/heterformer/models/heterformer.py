@@ -72,6 +72,10 @@ class Heterformer(HeterogeneousEncoder):
         readout = self.config.readout if "text_rich" in self.readout_kinds else None
         return layer_states(self.backbone, texts, self.config.neighbor_pooling, readout)
 
+    @property
+    def states_end_with_vector(self) -> bool:
+        return "text_rich" in self.readout_kinds
+
     def forward(self, batch: Batch, states: Tensor) -> Tensor:
         """(B, d): Algorithm 1, for all centres of the batch at once."""
         packing = pack(batch.texts, batch.centers)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Literal
+from zipfile import BadZipFile
 
 import numpy as np
 import torch
@@ -19,12 +20,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heterformer.batches.batch import Batch, Texts
+from heterformer.batches.hard_negatives import HardNegatives
 from heterformer.batches.pairs import TrainingBatches
 from heterformer.distributed import ProcessGroup
 from heterformer.errors import InputError
+from heterformer.files import replace_file
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.inference import each_text, evaluating, neighbor_text_rows
 from heterformer.states.store import StateStore, new_store
+from heterformer.training.mining import candidates, mine
 
 TEXTS = 2048  # read between two moves of the progress bar
 REFRESH_SHARE = 0.25  # of the cost of the steps that it serves
@@ -55,15 +59,21 @@ class CachedStates:
         folder: Path,
         every: int | Literal["auto"] | None,
         processes: ProcessGroup | None = None,
+        hard_negatives: int = 0,
+        read_vectors: Callable[[Texts], Tensor] | None = None,
     ) -> None:
+        """``hard_negatives`` are mined for each query, by ``read_vectors`` unless states tell the vectors."""
+        self.hard_negatives, self.read_vectors = hard_negatives, read_vectors
         self.model, self.read, self.batches, self.folder = model, read, batches, folder
         self.processes = processes or ProcessGroup()
         if every == "auto":
-            texts, centers = len(batches.batcher.tokens), 2 * batches.batch_size
+            texts, centers = len(batches.batcher.tokens), (2 + hard_negatives) * batches.batch_size
             every = min(refresh_interval(texts, centers), batches.steps_per_epoch)
         self.every = every or batches.steps_per_epoch
         self.shape = self._states(np.arange(1)).shape[1:]  # (S, d)
         self.store = StateStore.open(self._path)
+        if self.store is not None and hard_negatives and not self._open_negatives():
+            self.store = None  # a kill came between
 
     @property
     def _path(self) -> Path:
@@ -90,7 +100,7 @@ class CachedStates:
         Every process reads a part of the texts; the first one writes all, and the others open its store.
         Yields (texts read, texts to read) as it proceeds; who stops listening leaves no states behind.
         """
-        start = time.monotonic()
+        began = time.monotonic()
         until = min(step - step % self.every + self.every, end)
         text_rows = self._met(step, until)
         self.remove()  # first, since two stores take twice the room
@@ -105,9 +115,11 @@ class CachedStates:
                 if store is not None:
                     store.file.write(start, states.cpu().numpy())
                 yield min(start + at_once, len(text_rows)), len(text_rows)
-            about["seconds"] = round(time.monotonic() - start, 3)
+            about["seconds"] = round(time.monotonic() - began, 3)
         self.processes.barrier()
         self.store = self._written(step)
+        if self.hard_negatives:
+            self._mine(step, until)
 
     def _written(self, step: int) -> StateStore:
         """What the first process wrote; a disk of several machines may show it to the others only later."""
@@ -117,6 +129,65 @@ class CachedStates:
                 return store
             time.sleep(1)
         raise InputError(f"{self._path}: cannot be read here; all processes need the run folder on one disk.")
+
+    def _mine(self, step: int, until: int) -> None:
+        """Mine negatives for the queries of the coming steps; each process does so for a part of them."""
+        batcher, seed = self.batches.batcher, self.batches.seed
+        pairs = [self.batches.pairs_of_run_step(number)[:, 0] for number in range(step, until)]
+        queries, nodes = np.unique(np.concatenate(pairs)), candidates(batcher.visible, seed, step)
+        relation, offset = batcher.schema.predicted, batcher.tokens.text_offset
+        vectors = self._final_vectors(nodes + offset[relation.target])
+        query_vectors = self._final_vectors(queries + offset[relation.source])
+        own = self.processes.share(len(queries))
+        mined = mine(
+            batcher.visible,
+            queries[own],
+            query_vectors[own],
+            nodes,
+            vectors,
+            self.hard_negatives,
+            seed,
+            step,
+        )
+        rows = self.processes.all_gather(torch.from_numpy(mined.rows)).cpu().numpy()
+        if self.processes.is_main:
+            with replace_file(self._negatives) as partial, partial.open("wb") as file:
+                np.savez(file, queries=queries, rows=rows, step=step)
+        self.batches.use(HardNegatives(queries, rows))
+        self.processes.barrier()
+
+    def _final_vectors(self, text_rows: NDArray[np.int64]) -> Tensor:
+        """(n, d): the vectors of texts by themselves, as the model compares vectors."""
+        assert self.store is not None
+        if self.model.states_end_with_vector:
+            vectors = torch.empty(len(text_rows), self.model.width)
+            for start in range(0, len(text_rows), TEXTS):
+                states = self.store.read(text_rows[start : start + TEXTS])  # (n, S, d)
+                vectors[start : start + TEXTS] = torch.from_numpy(states[:, -1])
+        else:
+            assert self.read_vectors is not None
+            own = text_rows[self.processes.share(len(text_rows))]
+            with evaluating(self.model):
+                vectors = each_text(self.read_vectors, self.batches.batcher.tokens, own, self.model.device)
+            vectors = self.processes.all_gather(vectors).cpu()
+        return self.model.finished(vectors.float())
+
+    @property
+    def _negatives(self) -> Path:
+        return self.folder / "negatives.npz"
+
+    def _open_negatives(self) -> bool:
+        """Use the negatives that were mined with the stored states; false if there are none."""
+        assert self.store is not None
+        try:
+            with np.load(self._negatives, allow_pickle=False) as arrays:
+                if int(arrays["step"]) != self.store.about["step"]:
+                    return False
+                negatives = HardNegatives(arrays["queries"], arrays["rows"])
+        except (OSError, ValueError, KeyError, EOFError, BadZipFile):
+            return False
+        self.batches.use(negatives)
+        return True
 
     def _writing(
         self, text_rows: NDArray[np.int64], about: dict[str, Any], part: int
@@ -129,6 +200,8 @@ class CachedStates:
     def of(self, batch: Batch) -> Tensor:
         """(neighbour texts, S, d) for a batch, on the model's device."""
         assert self.store is not None
+        if not self.shape[0]:  # the model asks for no states
+            return torch.empty(batch.neighbor_texts, *self.shape, device=self.model.device)
         rows = torch.from_numpy(self.store.read(neighbor_text_rows(batch)))
         # A copy, which PyTorch aligns: for the same bits in every run.
         return rows.to(self.model.device, copy=True)
@@ -140,7 +213,14 @@ class CachedStates:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def _met(self, step: int, until: int) -> NDArray[np.int64]:
-        """The neighbour texts of all batches from ``step`` to ``until``, ascending."""
+        """The neighbour texts of all batches from ``step`` to ``until``, ascending.
+
+        Of negatives that are yet to be mined the neighbours may be any text.
+        """
+        if not self.shape[0]:
+            return np.empty(0, dtype=np.int64)
+        if self.hard_negatives:
+            return np.arange(len(self.batches.batcher.tokens))
         met = np.zeros(len(self.batches.batcher.tokens), dtype=bool)
         for number in range(step, until):
             met[neighbor_text_rows(self.batches.of_run_step(number))] = True

@@ -20,8 +20,10 @@ from heterformer.device import chosen_device, chosen_precision
 from heterformer.distributed import ProcessGroup
 from heterformer.errors import InputError
 from heterformer.models.contract import NodeEncoder
+from heterformer.models.plm.backbone import text_vectors
 from heterformer.models.plm.loading import load_tokenizer
 from heterformer.models.plm.minilm import backbone_path
+from heterformer.models.plm.packing import pack
 from heterformer.models.registry import untrained_model
 from heterformer.network.store import Network
 from heterformer.network.tokens import open_tokens
@@ -92,17 +94,29 @@ class Learner:
         return tokenizer
 
     def _cached_states(self) -> CachedStates | None:
-        """Nothing if states are live, or if the model asks for none (S = 0)."""
+        """Nothing if states are live, or if there is no use for any (S = 0)."""
         if self.options.neighbor_states == "live":
             return None
-        every, folder = self.options.refresh_every, self.run.states
-        cached = CachedStates(self.model, self._text_states, self.batches, folder, every, self.processes)
-        return cached if cached.shape[0] else None
+        cached = CachedStates(
+            self.model,
+            self._text_states,
+            self.batches,
+            self.run.states,
+            self.options.refresh_every,
+            self.processes,
+            self.options.hard_negatives,
+            self._text_vectors,
+        )
+        return cached if cached.shape[0] or cached.hard_negatives else None
 
     def _text_states(self, texts: Texts) -> Tensor:
         with self.accelerator.autocast():
             states: Tensor = self.model.text_states(texts)  # (U, S, d)
         return states
+
+    def _text_vectors(self, texts: Texts) -> Tensor:
+        with self.accelerator.autocast():
+            return text_vectors(self.model.backbone, pack(texts), self.model.config.readout)  # (U, d)
 
     def _total_steps(self) -> int:
         most = self.options.epochs * self.batches.steps_per_epoch - self.batches.skipped
@@ -117,7 +131,11 @@ class Learner:
         mask = batch.false_negatives
         with self.accelerator.autocast():
             keys_of_all = self.processes.all_gather_with_gradients(vectors.keys)  # (W * P, d)
-            scores = self.model.scores(vectors.queries, keys_of_all)
+            candidates = keys_of_all
+            if self.options.hard_negatives:
+                negatives_of_all = self.processes.all_gather_with_gradients(vectors.negatives)
+                candidates = torch.cat([keys_of_all, negatives_of_all])  # (W * P + N, d)
+            scores = self.model.scores(vectors.queries, candidates)
             mask = None if mask is None else mask.to(scores.device)
             loss = link_prediction_loss(scores, mask, batch.pair_offset, len(keys_of_all))
         self.accelerator.backward(loss)
@@ -141,7 +159,7 @@ class Learner:
         return batch.pairs
 
     def _vectors(self, batch: PairBatch) -> Tensor:
-        """(2p, d): dropout, like the batch, is a function of the step and of the slice's place in it."""
+        """(2p + n, d): dropout, like the batch, is a function of the step and of the slice's place in it."""
         place = (batch.pair_offset,) if batch.pair_offset else ()
         key = stream_key(DROPOUT, self.options.seed, self.position.step, *place)
         torch.manual_seed(int(key >> np.uint64(1)))

@@ -151,6 +151,9 @@ class TrainingOptions:
     refresh_every: int | Literal["auto"] | None = RECIPE["refresh_every"].value
     """Recompute cached neighbour states every so many steps, or once an epoch (none); 'auto' is as often as
     it takes about a quarter of the steps' own time."""
+    hard_negatives: int = 0
+    """Further negatives for each query, mined at every refresh of cached states among texts that are close to
+    it and no known neighbours; all queries of a step share them."""
     sparse_tokens: bool = True
     """Update only the token embeddings that a step uses (lazy Adam), which saves time and memory."""
     seed: int = 0
@@ -171,7 +174,12 @@ class TrainingOptions:
         _check_above(
             self, {"batch_size": 1, "average_last": 1, **dict.fromkeys((*positive, *rates, *others), 0)}
         )
-        for name in ("seed", "weight_decay"):
+        if self.hard_negatives > 0 and self.neighbor_states == "live":
+            problem = (
+                f"is {self.hard_negatives}, but {{neighbor_states}} is live; they are mined from cached ones."
+            )
+            raise OptionError(self, "hard_negatives", problem)
+        for name in ("seed", "weight_decay", "hard_negatives"):
             if getattr(self, name) < 0:
                 raise OptionError(self, name, f"is {getattr(self, name)}, expected 0 or more.")
         for name in ("neighbor_dropout", "schedule_warm_up"):

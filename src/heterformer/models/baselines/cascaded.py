@@ -57,6 +57,10 @@ class Cascaded(NodeEncoder):
         """(U, d): the vectors of ``texts`` (or of those at ``index``), each by itself."""
         return text_vectors(self.backbone, pack(texts, index), self.config.readout)
 
+    @property
+    def states_end_with_vector(self) -> bool:
+        return True
+
     def text_states(self, texts: Texts) -> Tensor:
         """(U, 1, d): the PLM's vectors."""
         return self.read(texts)[:, None]
