@@ -62,6 +62,15 @@ class Adjacency:
         """Open memory-mapped: nothing is read until it is used."""
         return cls(*(mapped(folder / f"{name}.npy") for name in ("indptr", "neighbor", "edge_type")))
 
+    def fits(self, centers: int) -> bool:
+        """Whether types and lengths are those of an adjacency of so many centres; contents are not read."""
+        arrays = (self.indptr, self.neighbor, self.edge_type)
+        kinds = tuple((array.dtype.kind, array.dtype.itemsize, array.ndim) for array in arrays)
+        if kinds != (("i", 8, 1), ("i", 4, 1), ("i", 2, 1)) or len(self.indptr) != centers + 1:
+            return False
+        entries = len(self.neighbor)
+        return bool(self.indptr[0] == 0 and self.indptr[-1] == entries == len(self.edge_type))
+
     @classmethod
     def from_edges(
         cls, edges: Sequence[tuple[int, AnyInts, AnyInts]], centers: int, neighbors: int, edge_types: int

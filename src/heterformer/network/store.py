@@ -255,9 +255,12 @@ class Network:
         if key not in self._adjacency:
             folder = self.path / "adjacency" / f"{center}--{neighbor}"
             try:
-                self._adjacency[key] = Adjacency.open(folder)
-            except (OSError, ValueError):
-                raise InputError(f"{folder}: is damaged; build the network again.") from None
+                adjacency = Adjacency.open(folder)
+            except (OSError, ValueError, EOFError):
+                raise _damaged(folder) from None
+            if not adjacency.fits(self.schema.counts[center]):
+                raise _damaged(folder)
+            self._adjacency[key] = adjacency
         return self._adjacency[key]
 
     def edges(self, relation: str) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
@@ -289,9 +292,15 @@ class Network:
         if node_type not in self._tables:
             path = self.path / "nodes" / f"{node_type}.arrow"
             try:
-                self._tables[node_type] = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
-            except (OSError, pa.ArrowInvalid):
-                raise InputError(f"{path}: is damaged; build the network again.") from None
+                table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+                table.validate()  # lengths and buffers, not contents
+            except (OSError, pa.ArrowException):
+                raise _damaged(path) from None
+            text_rich = node_type in self.schema.text_rich
+            complete = {"id", *(["text"] if text_rich else [])} <= set(table.column_names)
+            if not complete or table.num_rows != self.schema.counts[node_type]:
+                raise _damaged(path)
+            self._tables[node_type] = table
         return self._tables[node_type]
 
     def _series(self, node_type: NodeType, column: str) -> pl.Series:
@@ -313,6 +322,10 @@ class Network:
             raise InputError(f"{self.path}: node type {node_type!r} has no {column!r}.")
         values = self._table(node_type).column(column)
         return values.to_pylist() if rows is None else [values[int(r)].as_py() for r in rows]
+
+
+def _damaged(path: Path) -> InputError:
+    return InputError(f"{path}: is damaged; build the network again.")
 
 
 def _reported(network: Network) -> Network:
