@@ -19,6 +19,7 @@ from heterformer.metrics import (
     Repeated,
     chance_metrics,
     classification_metrics,
+    no_better_than_chance,
     ranking_metric,
     ranking_metrics,
 )
@@ -158,3 +159,10 @@ def test_metrics_of_queries_read_alone_have_their_own_ranks() -> None:
     found = ranking_metrics(in_batch=ranks, alone_in_batch=np.array([2, 2]), alone_full=ranks)
     assert (found["prec"], found["alone_prec"], found["alone_full_mrr"]) == (0.5, 0, 0.75)
     assert [metric.name for metric in QUERY_ALONE_METRICS] == [f"alone_{m.name}" for m in RANKING_METRICS]
+
+
+def test_within_two_standard_errors_is_no_better_than_chance() -> None:
+    assert no_better_than_chance(0.01, 0.01, 1000)
+    assert no_better_than_chance(0.016, 0.01, 1000)  # 0.01 + 2 * 0.00315
+    assert not no_better_than_chance(0.017, 0.01, 1000)
+    assert not no_better_than_chance(0.016, 0.01, 10_000)

@@ -6,6 +6,7 @@ more entry. Nothing here needs PyTorch.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from statistics import fmean, stdev
@@ -125,6 +126,11 @@ def ranking_metrics(
 def chance_metrics(in_batch: Ranks, full: Ranks) -> dict[str, float]:
     """What guessing gives, by name, for queries that have so many candidates each."""
     return {m.name: m.chance(in_batch if m.ranking == "in_batch" else full) for m in RANKING_METRICS}
+
+
+def no_better_than_chance(share: float, chance: float, queries: int) -> bool:
+    """Whether a share of so many queries is within two standard errors of what guessing gives, or below."""
+    return share <= chance + 2 * math.sqrt(chance * (1 - chance) / max(queries, 1))
 
 
 def ranking_metric(name: str) -> RankingMetric:

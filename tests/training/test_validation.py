@@ -23,7 +23,7 @@ from heterformer.network.split.draw import make_split
 from heterformer.network.split.options import SplitOptions
 from heterformer.training.loop import Trainer
 from heterformer.training.run import Run
-from heterformer.training.validation import in_batch_metrics
+from heterformer.training.validation import chance_prec, in_batch_metrics
 from tests.learning import tiny_model, tiny_network, tiny_options, tiny_reader, tiny_tokens
 
 
@@ -106,3 +106,22 @@ def test_texts_of_hidden_nodes_are_not_prepared_for(tmp_path: Path, monkeypatch:
     trainer._restore_or_warm_up()
     hidden = trainer.split.hidden["paper"] + trainer.tokens.text_offset["paper"]
     assert np.array_equal(np.sort(seen[0]), np.sort(hidden))
+
+
+def test_the_chance_of_a_pair_is_one_of_the_keys_of_its_batch() -> None:
+    pairs = np.array([[0, 7], [1, 7], [2, 8], [3, 9]])
+    assert chance_prec(pairs, 4) == pytest.approx(1 / 3)
+    assert chance_prec(pairs, 2) == pytest.approx((1 + 1 + 1 / 2 + 1 / 2) / 4)
+
+
+def test_training_says_when_it_is_no_better_than_chance(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trainer = new_trainer(tmp_path)
+    trainer._save()
+    trainer.early.best = 0.01
+    trainer._finish()
+    assert "no better than chance (0.0" in " ".join(capsys.readouterr().err.split())
+    trainer.early.best = 0.9
+    trainer._finish()
+    assert "chance" not in capsys.readouterr().err

@@ -166,6 +166,7 @@ def _links_of_run(
         ranks = rank_with_model(model, opened.batcher, predicted, opened.seed, states, processes)
         ranks += rank_with_model(model, hiding_batcher, others, opened.seed, states, processes)
     figures = [r.result(p, network.schema) for p, r in zip([*predicted, *others], ranks, strict=True)]
+    notes.sentences.extend(note for one in figures for note in one.chance_notes())
     return replace(found, link_prediction=figures, seen=tuple(n for n in drawn if n not in split.others))
 
 
@@ -204,6 +205,7 @@ def _links_of_vectors(
     visible = VisibleNetwork.for_evaluation(network, split, drawn)
     ranks = rank_pairs(asked, partial(looked_up, vectors, normalize=scaled), visible, _inner_product, known)
     figures = [r.result(p, network.schema) for p, r in zip(asked, ranks, strict=True)]
+    notes.sentences.extend(note for one in figures for note in one.chance_notes())
     hiding, names = visible.hidden_pairs(), dict.fromkeys(one.relation.name for one in asked)
     seen = None
     if hidden_pairs is not None:

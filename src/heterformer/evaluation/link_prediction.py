@@ -19,11 +19,13 @@ from heterformer.batches.visible import VisibleNetwork
 from heterformer.distributed import ProcessGroup
 from heterformer.evaluation.reference import candidate_counts, popularity
 from heterformer.metrics import (
+    ALONE,
     QUERY_ALONE_METRICS,
     RANKING_METRICS,
     Ranking,
     RankingMetric,
     chance_metrics,
+    no_better_than_chance,
     ranking_metrics,
 )
 from heterformer.models.contract import NodeEncoder
@@ -79,6 +81,16 @@ class LinkPrediction:
     def metric_table(self) -> tuple[RankingMetric, ...]:
         """The metrics that it has."""
         return (*RANKING_METRICS, *(QUERY_ALONE_METRICS if self.query_alone else ()))
+
+    def chance_notes(self) -> list[str]:
+        """A sentence for each reading of the queries whose PREC is no better than chance."""
+        chance, metrics = self.chance["prec"], self.metrics
+        readings = {"prec": self.part, f"{ALONE}prec": f"{self.part}, query alone"}
+        return [
+            f"{self.relation} ({words}): PREC {metrics[name]:.4f} is no better than chance ({chance:.4f})."
+            for name, words in readings.items()
+            if name in metrics and no_better_than_chance(metrics[name], chance, self.pairs)
+        ]
 
     def to_json(self) -> dict[str, Any]:
         """As ``report.json`` has it: the metrics of each ranking beside its sizes."""

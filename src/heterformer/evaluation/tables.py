@@ -23,6 +23,7 @@ SEEN_BY_VECTORS = "the vectors were made with these pairs in sight, which flatte
 HIDE_SPLIT = "'heterformer embed RUN OUT --hide-split' hides a run's held-out pairs"
 ALONE, POPULARITY, CHANCE = "alone", "popular", "chance"  # rows below a part's
 ALONE_NOTE = "alone: queries are read without their neighbours, as a search reads a text; keys with theirs"
+REFERENCE_NOTE = f"{POPULARITY}: the same keys ranked by their number of edges; {CHANCE}: by guessing"
 SHORT_PARTS = {"validation": "valid."}  # eleven columns must fit into eighty characters
 CLASSIFIER_NAMES = {"mlp": "MLP", "logistic_regression": "log. regression", "majority": "majority class"}
 
@@ -60,7 +61,7 @@ def relations_table(
             name, sizes = "", ("", "")
         if one is last[one.relation]:
             lines += [("", part, "", "", *cells) for part, cells in _references(one)]
-    note = _note(results, "so many candidates")
+    note = f"{_note(results, 'so many candidates')}. {REFERENCE_NOTE}"
     if len({one.relation for one in results}) > 1:
         note += ". For relations besides the predicted one, these are left out of the batch too"
     if seen:

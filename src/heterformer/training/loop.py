@@ -14,6 +14,7 @@ from heterformer.device import chosen_device, chosen_precision, say_if_slow
 from heterformer.distributed import ProcessGroup
 from heterformer.errors import InputError
 from heterformer.files import file_lock, filled, remove_file
+from heterformer.metrics import no_better_than_chance
 from heterformer.models.known_nodes import KnownNodes
 from heterformer.network.store import Network
 from heterformer.progress import Bar, progress_bar, say
@@ -29,7 +30,7 @@ from heterformer.training.options import TrainingOptions, keep_earlier_defaults
 from heterformer.training.run import CARD, Run
 from heterformer.training.signals import interruptible
 from heterformer.training.tensorboard import TensorBoard
-from heterformer.training.validation import in_batch_metrics
+from heterformer.training.validation import chance_prec, in_batch_metrics
 from heterformer.training.warm_up import warm_up
 
 
@@ -381,3 +382,7 @@ class Trainer(Learner):
             f"{self.run.path}: {reason}; best validation PREC {self.early.best:.4f} at step "
             f"{self.early.best_step}. Next: heterformer evaluate {self.run.path}"
         )
+        pairs = self.validation_pairs[: self.options.validation_pairs]
+        chance = chance_prec(pairs, self.network.schema.test_batch_size)
+        if no_better_than_chance(self.early.best, chance, len(pairs)):
+            say(f"{self.run.path}: that is no better than chance ({chance:.4f}); it has learnt nothing yet.")

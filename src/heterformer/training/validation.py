@@ -17,6 +17,12 @@ from heterformer.network.split.pairs import Pairs
 from heterformer.ranking import in_batch_ranks
 
 
+def chance_prec(pairs: Pairs, batch_size: int) -> float:
+    """The PREC that guessing gives: 1 / the different keys of each pair's batch."""
+    batches = [pairs[start : start + batch_size, 1] for start in range(0, len(pairs), batch_size)]
+    return sum(len(keys) / len(np.unique(keys)) for keys in batches) / max(len(pairs), 1)
+
+
 def in_batch_metrics(
     model: NodeEncoder,
     batcher: Batcher,
