@@ -20,8 +20,8 @@ class Default(NamedTuple):
 
 RECIPE: Mapping[str, Default] = MappingProxyType(
     {
-        "network_readout": Default("none", earlier="none"),
-        "neighbor_dropout": Default(0.0, earlier=0.0),
+        "network_readout": Default("auto", earlier="none"),
+        "neighbor_dropout": Default(0.3, earlier=0.0),
         "positives": Default("fixed", earlier="fixed"),
         "schedule": Default("constant", earlier="constant"),
         "refresh_every": Default("auto", earlier=None),

@@ -60,7 +60,9 @@ def test_ablations_have_other_parts() -> None:
         tokens: ModelSize.of(tiny_network().schema, options_for("heterformer", virtual_tokens=tokens))
         for tokens in ("both", "text_rich", "textless", "none")
     }
-    assert {t: s.states for t, s in sizes.items()} == {"both": 1, "text_rich": 1, "textless": 0, "none": 0}
+    assert {t: s.states for t, s in sizes.items()} == {"both": 2, "text_rich": 2, "textless": 0, "none": 0}
+    plain = options_for("heterformer", network_readout="none")
+    assert ModelSize.of(tiny_network().schema, plain).states == 1
     learns = {t: s.learns_textless for t, s in sizes.items()}
     assert learns == {"both": True, "text_rich": False, "textless": True, "none": False}
 
@@ -115,6 +117,8 @@ def _reader() -> str:
         (True, "no", {"readout": "mean", "neighbor_pooling": "mean"}),
         (False, "no", {}),
         (True, "no", {"virtual_tokens": "none"}),
+        (True, "no", {"network_readout": "none"}),
+        (False, "no", {"network_readout": "none"}),
         (True, "no", {"model": "bert"}),
         (True, "no", {"model": "graph_formers"}),
         (True, "bf16", {"readout": "mean", "neighbor_pooling": "mean"}),

@@ -383,7 +383,8 @@ def test_a_run_of_version_0_1_saved_the_options_of_all_models(parse: Parse, tmp_
     assert parse("--config", config).model == BertHgtOptions(textless_dim=32)
     old = yaml.safe_load(config.read_text())["options"]
     assert TrainingOptions.from_dict(old).model == BertHgtOptions(textless_dim=32)
-    assert TrainingOptions.from_dict(old, EveryModelOptions).model == EveryModelOptions(textless_dim=32)
+    every = EveryModelOptions(textless_dim=32, network_readout="none")
+    assert TrainingOptions.from_dict(old, EveryModelOptions).model == every
 
 
 def test_options_survive_a_dictionary() -> None:

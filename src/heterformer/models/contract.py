@@ -60,7 +60,10 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
         for name in options:
             if name not in known:
                 raise InputError(f"{cls.__name__} has no option {name!r}, expected one of {', '.join(known)}")
-        values = cls.config_class.options_class(backbone=str(path_or_name)).config_values() | options
+        # Of the configuration's fields, normalize alone is not of its option's type.
+        given = {name: value for name, value in options.items() if name != "normalize"}
+        chosen = cls.config_class.options_class(backbone=str(path_or_name), **given)
+        values = chosen.config_values() | options
         plm = load_backbone(backbone_path(str(path_or_name)))
         if schema.max_tokens > max_tokens(plm):
             raise InputError(

@@ -25,7 +25,7 @@ class NetworkReadout(nn.Module):
         super().__init__()
         self.layer = layer  # the place of the final vectors among a text's states
         self.aggregations = nn.ModuleDict({kind: Aggregation(width, heads) for kind in kinds})
-        self.gates = nn.ParameterDict({kind: nn.Parameter(torch.tensor(GATES[kind])) for kind in kinds})
+        self.gates = nn.ParameterDict({kind: nn.Parameter(torch.tensor([GATES[kind]])) for kind in kinds})
 
     def forward(self, vectors: Tensor, neighborhoods: Mapping[str, Neighborhoods]) -> Tensor:
         """(B, d) to (B, d)."""

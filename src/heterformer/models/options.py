@@ -149,8 +149,11 @@ class HeterformerOptions(NestedOptions, TextlessOptions):
 
     virtual_tokens: Literal["both", "text_rich", "textless", "none"] = "both"
     """Virtual neighbour tokens: both kinds, one kind, or none."""
-    network_readout: Literal["both", "text_rich", "textless", "none"] = RECIPE["network_readout"].value
-    """Neighbours added to a node's vector after the last layer: both kinds, one kind, or none (the paper)."""
+    network_readout: Literal["auto", "both", "text_rich", "textless", "none"] = RECIPE[
+        "network_readout"
+    ].value
+    """Neighbours added to a node's vector after the last layer: both kinds, one kind, or none (the paper).
+    'auto' is those of which there are virtual tokens."""
     heterogeneous_projection: bool = True
     """Separate projections per edge type (W_r) and per textless type (W_phi)."""
     aggregation_heads: int | None = None
@@ -159,6 +162,11 @@ class HeterformerOptions(NestedOptions, TextlessOptions):
     """One aggregation for all layers instead of one per layer."""
     share_aggregation_kinds: bool = False
     """One aggregation for both virtual tokens instead of one each."""
+
+    def resolved(self) -> Self:
+        """With every 'auto' decided."""
+        readout = self.virtual_tokens if self.network_readout == AUTO else self.network_readout
+        return replace(super().resolved(), network_readout=readout)
 
 
 @dataclass(frozen=True)

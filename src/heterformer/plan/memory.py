@@ -47,6 +47,7 @@ class ModelSize:
     learns_textless: bool  # whether anything looks at those tables
     states: int  # that a text gives to its neighbours (S)
     kinds: tuple[str, ...]  # of virtual neighbour tokens
+    readout_kinds: tuple[str, ...]  # of neighbours that the network readout adds
     first_only: bool  # whether only [CLS] of a last layer is read
 
     @classmethod
@@ -60,7 +61,7 @@ class ModelSize:
         tokens = model.get_input_embeddings().weight
         groups = {n: sum(p.numel() for p in group) for n, group in model.parameter_groups().items()}
         sparse = tokens.numel() if options.sparse_tokens else 0
-        kinds = tuple(getattr(model, "kinds", ()))
+        kinds, readout_kinds = (tuple(getattr(model, n, ())) for n in ("kinds", "readout_kinds"))
         textless_dim = model.config.textless_dim if isinstance(model, HeterogeneousEncoder) else 0
         return cls(
             dense=groups["backbone"] + groups["new"] - sparse,
@@ -74,8 +75,9 @@ class ModelSize:
             token_width=tokens.shape[1],
             textless_dim=textless_dim if groups["textless"] else 0,
             learns_textless=bool(set(schema.textless) & set(model.embedded_types)),
-            states=_states(chosen, plm.num_hidden_layers, kinds),
+            states=_states(chosen, plm.num_hidden_layers),
             kinds=kinds,
+            readout_kinds=readout_kinds,
             first_only=chosen.readout == "cls",
         )
 
@@ -97,8 +99,13 @@ def _configured(schema: Schema, chosen: ModelOptions) -> tuple[Any, Any]:
     return plm, model
 
 
-def _states(chosen: ModelOptions, layers: int, kinds: tuple[str, ...]) -> int:
-    """S: nested models give a state per layer but the first, cascaded ones one, text alone none."""
+def _states(chosen: ModelOptions, layers: int) -> int:
+    """S: nested models give a state per layer but the first, cascaded ones one, text alone none.
+
+    A network readout reads a text's final vector as well.
+    """
+    if getattr(chosen, "network_readout", "none") in ("both", "text_rich"):
+        return layers
     if chosen.family == "text-only" or getattr(chosen, "virtual_tokens", "both") in ("textless", "none"):
         return 0
     return layers - 1 if chosen.family == "nested" else 1
@@ -134,15 +141,16 @@ def activations(size: ModelSize, shape: StepShape, precision: str) -> int:
     total = _pass(size, shape.centers, shape.tokens, size.layers, len(size.kinds), number)
     passes, widest = size.layers, tokens
     if shape.live and size.states:
-        layers = size.layers - nested
+        layers = size.layers - (nested and "text_rich" not in size.readout_kinds)
         total += _pass(size, shape.text_edges, shape.tokens, layers, 0, number)
         passes, widest = passes + layers, max(tokens, shape.text_edges * shape.tokens)
     total += passes * 3 * size.width**2 * number  # queries', keys' and values' weights side by side
     total += 3 * shape.text_edges * size.states * size.width * number  # states, chosen ones, messages
-    for kind in size.kinds:
-        neighbors = (shape.text_edges if kind == "text_rich" else shape.textless_edges) / shape.centers
-        per_center = size.width * (2 * size.heads + 5 + neighbors) + 2 * size.heads * (1 + neighbors)
-        total += (size.layers - 1) * shape.centers * per_center * number
+    for kinds, times in ((size.kinds, size.layers - 1), (size.readout_kinds, 1)):  # aggregations
+        for kind in kinds:
+            neighbors = (shape.text_edges if kind == "text_rich" else shape.textless_edges) / shape.centers
+            per_center = size.width * (2 * size.heads + 5 + neighbors) + 2 * size.heads * (1 + neighbors)
+            total += times * shape.centers * per_center * number
     total += 6 * size.width * widest * number  # gradients of one layer
     if precision == "bf16":
         total += 2 * number * size.dense  # weights in bfloat16, and gradients of those

@@ -33,7 +33,9 @@ def test_equals_the_literal_form(options: dict[str, Any]) -> None:
 def test_starts_as_heterformer_with_text_rich_neighbours_alone() -> None:
     """At the identity ``W_r`` changes nothing, and the bias starts at zero."""
     batch, start = random_batch(4), {"aggregation_init": "identity"}
-    heterformer = new_model("heterformer", backbone(), virtual_tokens="text_rich", **start)
+    heterformer = new_model(
+        "heterformer", backbone(), virtual_tokens="text_rich", network_readout="none", **start
+    )
     found = new_model("graph_formers", backbone(), **start).encode_batch(batch)
     torch.testing.assert_close(found, heterformer.encode_batch(batch), atol=1e-6, rtol=0)
 
