@@ -28,7 +28,12 @@ from tests.learning import tiny_network, tiny_reader, tiny_tokens
 from tests.models.random_batches import VOCABULARY, new_model, random_batch, save_backbone, schema
 
 HOMOGENEOUS = ("mean_sage", "bert", "bert_mean_sage", "bert_max_sage", "bert_gat", "graph_formers")
-STATES = {"bert": 0, "heterformer": 3, "graph_formers": 2, "graph_formers_plus": 2}  # others: 1; Heterformer with its readout
+STATES = {
+    "bert": 0,
+    "heterformer": 3,
+    "graph_formers": 2,
+    "graph_formers_plus": 2,
+}  # others: 1; Heterformer with its readout
 LAYERS = 3
 # Every model on BERT; a nested one with textless nodes, one without, and a cascaded one on other layouts.
 OTHERS = ("heterformer", "graph_formers", "bert_hgt")
