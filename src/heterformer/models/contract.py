@@ -16,11 +16,12 @@ from transformers import PreTrainedModel
 
 from heterformer.arrays import Ints
 from heterformer.batches.batch import Batch, Texts
-from heterformer.errors import InputError
+from heterformer.errors import InputError, OptionError
 from heterformer.models.aggregation import Aggregation, EdgeProjection
 from heterformer.models.configuration import NodeEncoderConfig
 from heterformer.models.plm.backbone import load_backbone, max_tokens
 from heterformer.models.plm.loading import load_tokenizer, source_options
+from heterformer.models.plm.low_rank import add_adapters, fitted, is_adapter, merged
 from heterformer.models.plm.minilm import backbone_path
 from heterformer.models.textless import TextlessNodes
 from heterformer.network.schema import EdgeType, NodeType, Schema
@@ -72,6 +73,7 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
             )
         model = cls(cls.config_class(backbone=plm.config.to_diff_dict(), schema=schema.to_dict(), **values))
         model.start_from(plm)
+        model.limit_training()
         model.eval()
         return model
 
@@ -91,6 +93,27 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
     def start_from(self, plm: Any) -> None:
         """Take over the weights of a PLM."""
         self.backbone.load_state_dict(plm.state_dict())
+
+    def limit_training(self) -> None:
+        """Freeze the backbone or give it low-rank adapters, as the options say. A saved model has neither."""
+        if not hasattr(self, "backbone"):
+            return
+        if self.config.lora is not None:
+            add_adapters(self.backbone, self.config.lora, self.config.lora_targets)
+        elif self.config.freeze == "backbone":
+            self.backbone.requires_grad_(False)
+        if not any(p.requires_grad for p in self.parameters()):
+            problem = f"is 'backbone', but {type(self).__name__} has nothing else to train; expected 'none'."
+            raise OptionError(self.config.options_class, "freeze", problem)
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
+        """Load weights, with low-rank adapters or without, whether or not the model has some."""
+        return super().load_state_dict(fitted(state_dict, self), *args, **kwargs)
+
+    def save_pretrained(self, save_directory: Path | str, **kwargs: Any) -> None:
+        """Save the model for ``from_pretrained``; low-rank adapters become part of the weights."""
+        weights = merged(kwargs.pop("state_dict", None) or self.state_dict())
+        super().save_pretrained(save_directory, state_dict=weights, **kwargs)
 
     def prepare(
         self, tokens: PackedTokens, special_tokens: Collection[int], hidden_texts: Ints | None = None
@@ -219,7 +242,8 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
         for name, parameter in self.named_parameters():
             prefixes = {"backbone.": "backbone", "textless.tables.": "textless"}
             group = next((g for prefix, g in prefixes.items() if name.startswith(prefix)), "new")
-            groups[group].append(parameter)
+            if parameter.requires_grad:  # others are frozen
+                groups["new" if is_adapter(name) else group].append(parameter)
         return groups
 
     def edge_types_from(self, neighbors: tuple[NodeType, ...]) -> tuple[EdgeType, ...]:

@@ -59,6 +59,13 @@ class ModelOptions:
     """Scale vectors to length 1; use a temperature of about 0.05 with it."""
     temperature: float | Literal["auto"] = "auto"
     """Scores are inner products divided by this."""
+    lora: int | None = None
+    """Rank of low-rank adapters, which learn in the place of the backbone's weights, at the learning rate of
+    new parameters; unless given, the backbone learns itself."""
+    lora_targets: Literal["attention", "mlp", "all"] = "all"
+    """The linear maps of each layer that have adapters: those of the attention, of the MLP, or all."""
+    freeze: Literal["none", "backbone"] = "none"
+    """What does not learn: nothing, or the backbone."""
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
@@ -68,6 +75,11 @@ class ModelOptions:
     def __post_init__(self) -> None:
         for name, hint in option_types(type(self)).items():
             check_option(self, name, getattr(self, name), hint)
+        if self.lora is not None and self.freeze == "backbone":
+            problem = (
+                f"is 'backbone' beside {{lora}} {self.lora}, which freezes it already; give one of them."
+            )
+            raise OptionError(self, "freeze", problem)
 
     @classmethod
     def option_names(cls) -> tuple[str, ...]:

@@ -54,6 +54,7 @@ def _model_like(init: Path, options: ModelOptions, network: Network) -> NodeEnco
     longest = max_tokens(model.backbone) if hasattr(model, "backbone") else schema.max_tokens
     if schema.max_tokens > longest:
         raise InputError(f"{network.path}: max_tokens is {schema.max_tokens}, but {init} reads {longest}.")
+    model.limit_training()
     return model
 
 
