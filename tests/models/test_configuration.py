@@ -38,7 +38,8 @@ def test_a_bad_option_is_named(option: str, value: Any, message: str) -> None:
 
 def test_option_names_are_what_a_user_can_choose() -> None:
     names = HeterformerConfig.option_names()
-    assert names[:4] == ("readout", "normalize", "temperature", "textless_dim")
+    common = ("readout", "normalize", "temperature", "lora", "lora_targets", "freeze")
+    assert names[:7] == (*common, "textless_dim")
     assert "virtual_tokens" in names
     assert not {"backbone", "schema", "dtype"} & set(names)
 
