@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import tyro
@@ -61,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _run(words: list[str]) -> None:
     """Parse a command's words, then call its function."""
     name = next(iter(words), "")
-    commands = {other: _summary(function) for other, function in COMMANDS.items()}
+    commands: dict[str, Callable[..., Any]] = {n: _summary(command) for n, command in COMMANDS.items()}
     if name in COMMANDS:
         commands[name] = COMMANDS[name]
     if name in TRAINING:
@@ -78,13 +79,17 @@ def _run(words: list[str]) -> None:
     )
 
 
-def _summary(command: Callable[..., Any]) -> Callable[[], None]:
-    """A stand-in with a command's first sentence: tyro needs no more of the commands that do not run."""
+@dataclass
+class _Summary:
+    """A command without arguments."""
 
-    def summary() -> None: ...
 
-    summary.__doc__ = (command.__doc__ or "").partition("\n\n")[0]
-    return summary
+def _summary(command: Callable[..., Any]) -> type:
+    """A stand-in with a command's first sentence: tyro needs no more of the commands that do not run.
+
+    It is a class because tyro takes those without typeguard, which takes a while to import.
+    """
+    return type("Summary", (_Summary,), {"__doc__": (command.__doc__ or "").partition("\n\n")[0]})
 
 
 def _fail(sentence: str) -> NoReturn:
