@@ -22,6 +22,7 @@ ACROSS = {
     "evaluation/test_several.py",
     "explanation/test_command.py",
     "models/plm/layouts/test_layouts.py",
+    "network/test_damage.py",
     "search/test_baselines.py",
     "search/test_command.py",
     "search/test_grown.py",
@@ -49,7 +50,7 @@ def test_every_test_file_has_its_module() -> None:
 
 @pytest.mark.parametrize("module", MODULES, ids=Path.as_posix)
 def test_every_module_is_tested_in_its_folder(module: Path) -> None:
-    """By a file of its name or the folder's or, by a test that imports it or of a module that does."""
+    """By a file of its name or the folder's, or by one that imports it or tests a module that does."""
     folder = TESTS / module.parent
     if (folder / f"test_{module.name}").is_file() or (folder / f"test_{folder.name}.py").is_file():
         return
