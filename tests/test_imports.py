@@ -42,9 +42,20 @@ ROOMS = (
     "explanation",
     "comparison",
     "plan",
+    "serve",
     "cli",
 )
-FEATURES = ("training", "embedding", "search", "maps", "evaluation", "explanation", "comparison", "plan")
+FEATURES = (
+    "training",
+    "embedding",
+    "search",
+    "maps",
+    "evaluation",
+    "explanation",
+    "comparison",
+    "plan",
+    "serve",
+)
 # Modules of a feature that show what its core has found. A core must not need them.
 SHOWING = ("table", "tables", "figure", "figures", "page", "report", "draw", "curves", "style")
 

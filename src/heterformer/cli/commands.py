@@ -24,6 +24,7 @@ from heterformer.network.split.options import SplitOptions
 from heterformer.plan.options import PlanOptions
 from heterformer.progress import console
 from heterformer.search.options import SearchOptions
+from heterformer.serve.options import ServeOptions
 from heterformer.training.options import TrainingOptions
 
 if TYPE_CHECKING:
@@ -327,6 +328,37 @@ def search(run: RunFolder, options: Annotated[SearchOptions, arg(name="")], quer
         console.print(search_tables(answer))
 
 
+def serve(
+    runs: Annotated[tuple[Path, ...], Positional, arg(metavar="RUN")],
+    options: Annotated[ServeOptions, arg(name="")],
+) -> None:
+    """Answer requests over HTTP: vectors of texts, search, nodes, explanations.
+
+    It needs 'pip install heterformer[serve]'. OpenAI's form of requests and that of Text Embeddings Inference
+    are understood; /docs lists all. SIGHUP takes runs that were made anew; SIGTERM ends the server after the
+    requests under way.
+
+    Args:
+        runs: Folders that 'heterformer train' wrote; each is asked for by its name.
+        options: Where to serve, for whom, and how much at once.
+    """
+    if not runs:
+        raise InputError("there is nothing to serve: give a folder that 'heterformer train' wrote.")
+    try:
+        import fastapi  # noqa: F401
+        import prometheus_client  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError as error:
+        needed = f"serving needs {error.name}, which is not installed"
+        raise InputError(f"{needed}: pip install 'heterformer[serve]'.") from None
+    _quiet_transformers()
+    from heterformer.serve.server import serve_runs
+
+    serve_runs(
+        runs, options, lambda address: print_line(f"Serving at {address}; {address}/docs lists what it does.")
+    )
+
+
 def explain(run: RunFolder, node: NodeId, options: Annotated[ExplainOptions, arg(name="")]) -> None:
     """Explain a node's vector: attention on its text and neighbours, and each neighbour's share.
 
@@ -531,6 +563,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "embed": embed,
     "search": search,
     "explain": explain,
+    "serve": serve,
     "compare": compare,
     "plot": plot,
     "map": map_nodes,

@@ -20,6 +20,10 @@ COMPARED_LETTERS = 200  # of a name
 WORD = re.compile(r"\w+")
 
 
+class UnknownNodeError(InputError):
+    """No node has that id or name."""
+
+
 class Node(NamedTuple):
     """One node of a network."""
 
@@ -55,7 +59,7 @@ def find_node(
     types = " or ".join(node_types)
     close = " or ".join(map(repr, close_names(network, name, node_types)))
     hint = f" (did you mean {close}?)" if close else ""
-    raise InputError(f"{network.path}: there is no {types} with the id or name {shown(name)}{hint}.")
+    raise UnknownNodeError(f"{network.path}: there is no {types} with the id or name {shown(name)}{hint}.")
 
 
 def _matches(network: Network, name: str, node_types: Sequence[NodeType]) -> Iterator[tuple[str, list[Node]]]:

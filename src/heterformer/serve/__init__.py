@@ -1,0 +1,1 @@
+"""A server for runs: vectors, search, nodes and explanations over HTTP."""

@@ -1,0 +1,239 @@
+"""The verbs of the server as a FastAPI application. Whatever they do, the service does."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import numpy as np
+from anyio.to_thread import current_default_thread_limiter
+from fastapi import FastAPI, Query, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse, JSONResponse, Response
+from numpy.typing import NDArray
+from starlette.exceptions import HTTPException
+
+from heterformer import __version__
+from heterformer.serve.api_docs import POLICY, docs_page
+from heterformer.serve.deadline import Deadline
+from heterformer.serve.doors import Doors, problem
+from heterformer.serve.errors import InvalidError, RequestError, TooLargeError, UnavailableError
+from heterformer.serve.metrics import Metrics
+from heterformer.serve.schemas import (
+    MOST,
+    Explain,
+    NewNodes,
+    OpenAIEmbeddings,
+    Problem,
+    Search,
+    TEIEmbed,
+    Texts,
+)
+from heterformer.serve.service import Embedded, Service
+
+THREADS = 64  # that wait for vectors or rank; the model has one of its own
+ABOUT = "Vectors, search, nodes and explanations of a trained run."
+ERRORS: dict[int | str, dict[str, Any]] = {
+    status: {"model": Problem} for status in (400, 401, 403, 404, 413, 422, 429, 503)
+}
+KINDS = {404: "not_found", 405: "method_not_allowed", 400: "invalid_request"}
+Offset = Annotated[int, Query(ge=0, le=1 << 40, description="Neighbours to leave out before the first.")]
+Limit = Annotated[int, Query(ge=0, le=MOST, description="Neighbours at most.")]
+
+
+def make_app(service: Service, metrics: Metrics, stopping: Callable[[], bool] = lambda: False) -> FastAPI:
+    """The application. ``stopping`` says whether the server is about to end."""
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        current_default_thread_limiter().total_tokens = THREADS
+        yield
+
+    app = FastAPI(
+        title="Heterformer",
+        version=__version__,
+        description=ABOUT,
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        responses=ERRORS,
+    )
+    app.add_middleware(Doors, options=service.options, metrics=metrics)
+    _add_errors(app)
+    _add_vectors(app, service)
+    _add_nodes(app, service)
+    _add_operations(app, service, metrics, stopping)
+    return app
+
+
+def _add_errors(app: FastAPI) -> None:
+    async def refused(request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, RequestError)
+        headers = {"retry-after": "1"} if error.status == 429 else {}
+        return JSONResponse(problem(str(error), error.error_type), error.status, headers)
+
+    async def invalid(request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, RequestValidationError)
+        return JSONResponse(problem(_validation_sentence(error), InvalidError.error_type), 422)
+
+    async def other(request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, HTTPException)
+        sentence = (
+            f"{request.method} {request.url.path}: {str(error.detail).lower()}; /docs lists what there is."
+        )
+        kind = KINDS.get(error.status_code, "http")
+        return JSONResponse(problem(sentence, kind), error.status_code, error.headers)
+
+    app.add_exception_handler(RequestError, refused)
+    app.add_exception_handler(RequestValidationError, invalid)
+    app.add_exception_handler(HTTPException, other)
+
+
+def _validation_sentence(error: RequestValidationError) -> str:
+    first = error.errors()[0]
+    place = ".".join(str(part) for part in first["loc"] if part != "body")
+    return f"{place[:100] or 'the body'}: {first['msg']}."
+
+
+def _add_vectors(app: FastAPI, service: Service) -> None:
+    @app.post("/v1/embeddings")
+    def openai_embeddings(request: Request, form: OpenAIEmbeddings) -> JSONResponse:
+        """Vectors of texts, in OpenAI's form."""
+        found = service.embed(form.model, _listed(form.input), deadline=_deadline(request))
+        vectors = _first_dimensions(found, form.dimensions, renormalize=found.is_normalized)
+        data = [
+            {"object": "embedding", "index": i, "embedding": _openai_vector(vector, form.encoding_format)}
+            for i, vector in enumerate(vectors)
+        ]
+        read = sum(min(tokens, found.max_tokens) for tokens in found.tokens)
+        usage = {"prompt_tokens": read, "total_tokens": read}
+        return JSONResponse({"object": "list", "model": found.run, "data": data, "usage": usage})
+
+    @app.post("/embed")
+    def tei_embed(request: Request, form: TEIEmbed) -> JSONResponse:
+        """Vectors of texts, in the form of Text Embeddings Inference."""
+        found = service.embed(form.model, _listed(form.inputs), deadline=_deadline(request))
+        longest = max(found.tokens, default=0)
+        if not form.truncate and longest > found.max_tokens:
+            limit = f"the model reads {found.max_tokens}; set truncate to true"
+            raise TooLargeError(f"a text has {longest} tokens, {limit}.")
+        vectors = _first_dimensions(found, form.dimensions, renormalize=form.normalize)
+        return JSONResponse(vectors.tolist())
+
+    @app.post("/nodes")
+    def embed_nodes(request: Request, form: NewNodes) -> JSONResponse:
+        """Vectors of nodes that the network does not have; it stays as it is."""
+        texts, neighbors = [n.text for n in form.nodes], [n.neighbors for n in form.nodes]
+        found = service.embed(form.model, texts, neighbors, deadline=_deadline(request))
+        pairs = zip(form.nodes, found.vectors.tolist(), strict=True)
+        return JSONResponse({"model": found.run, "nodes": [{"id": n.id, "vector": v} for n, v in pairs]})
+
+    @app.post("/search")
+    def search(request: Request, form: Search) -> JSONResponse:
+        """Nodes ranked by a text, alone or with neighbours, or by another node."""
+        query = form.model_dump(exclude={"model", "neighbors"})
+        query["neighbors"] = [f"{t}={name}" for t, names in form.neighbors.items() for name in names]
+        return JSONResponse(asdict(service.search(form.model, **query, deadline=_deadline(request))))
+
+
+def _add_nodes(app: FastAPI, service: Service) -> None:
+    @app.get("/nodes")
+    def nodes_named(
+        q: Annotated[
+            str, Query(min_length=1, max_length=200, description="What names begin with or contain.")
+        ],
+        type: Annotated[str, Query(description="Nodes of this type only.")] = "",
+        limit: Annotated[int, Query(ge=1, le=MOST)] = 10,
+        model: str = "",
+    ) -> JSONResponse:
+        """Nodes by the letters of their names."""
+        return JSONResponse({"nodes": service.nodes_named(model, q, type, limit)})
+
+    @app.get("/nodes/{node_type}/{node_id:path}")
+    def node(
+        node_type: str,
+        node_id: str,
+        neighbor_type: Annotated[str, Query(description="Neighbours of this type only.")] = "",
+        offset: Offset = 0,
+        limit: Limit = 50,
+        model: str = "",
+    ) -> JSONResponse:
+        """A node: its columns, and its neighbours page by page."""
+        return JSONResponse(service.node(model, node_type, node_id, neighbor_type, offset, limit))
+
+    @app.post("/explain")
+    def explain(request: Request, form: Explain) -> JSONResponse:
+        """What a node's vector is made of: attention, and its neighbours' shares."""
+        deadline = _deadline(request)
+        return JSONResponse(service.explain(form.model, form.node, form.type, form.queries, deadline))
+
+
+def _add_operations(app: FastAPI, service: Service, metrics: Metrics, stopping: Callable[[], bool]) -> None:
+    @app.get("/info")
+    def info() -> JSONResponse:
+        """The runs, their types and columns, and the limits of requests."""
+        return JSONResponse(service.info())
+
+    @app.get("/health")
+    async def health() -> JSONResponse:
+        """Whether the server runs."""
+        return JSONResponse({"status": "ok"})
+
+    @app.get("/ready")
+    async def ready() -> JSONResponse:
+        """Whether it takes requests: not while it stops."""
+        if stopping():
+            raise UnavailableError("the server is stopping.")
+        return JSONResponse({"status": "ready"})
+
+    @app.get("/metrics")
+    async def prometheus() -> Response:
+        """Counters for Prometheus."""
+        metrics.waiting.set(service.batches.waiting)
+        return Response(metrics.page(), media_type="text/plain; version=0.0.4")
+
+    @app.post("/admin/reload")
+    def reload() -> JSONResponse:
+        """Take runs and vectors that were made anew; requests under way are not disturbed."""
+        try:
+            found = service.reload()
+        except RequestError:
+            metrics.reloads.labels("failed").inc()
+            raise
+        metrics.reloads.labels("done").inc()
+        return JSONResponse(found)
+
+    @app.get("/docs", include_in_schema=False)
+    async def docs() -> HTMLResponse:
+        return HTMLResponse(docs_page(app.openapi()), headers={"content-security-policy": POLICY})
+
+
+def _deadline(request: Request) -> Deadline:
+    deadline = request.state.deadline
+    assert isinstance(deadline, Deadline)
+    return deadline
+
+
+def _listed(texts: Texts) -> list[str]:
+    return [texts] if isinstance(texts, str) else texts
+
+
+def _first_dimensions(found: Embedded, dimensions: int | None, renormalize: bool) -> NDArray[np.float32]:
+    """The first numbers of each vector, of length 1 if asked for."""
+    width = found.vectors.shape[1]
+    if dimensions is not None and dimensions > width:
+        raise InvalidError(f"dimensions is {dimensions}, the model's vectors have {width} numbers.")
+    vectors = found.vectors[:, : dimensions or width]
+    if not renormalize:
+        return vectors
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32)
+
+
+def _openai_vector(vector: NDArray[np.float32], encoding: str) -> list[float] | str:
+    if encoding == "base64":
+        return base64.b64encode(vector.astype("<f4").tobytes()).decode()
+    return [float(number) for number in vector]

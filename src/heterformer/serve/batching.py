@@ -1,0 +1,152 @@
+"""Texts of all requests, encoded together in one thread, up to a budget of tokens at a time."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heterformer.network.schema import NodeType
+from heterformer.serve.deadline import Deadline
+from heterformer.serve.errors import OverloadedError, UnavailableError
+
+Rows = Mapping[NodeType, Sequence[int]]  # of a text's neighbours
+Observer = Callable[[int, int], None]  # texts and tokens of a batch
+
+
+class Encoder(Protocol):
+    """What encodes texts; it is called by one thread."""
+
+    def token_counts(self, texts: Sequence[str]) -> list[int]:
+        """The tokens of each text, as long as it is."""
+
+    def encode(self, texts: Sequence[str], neighbors: Sequence[Rows]) -> NDArray[np.float32]:
+        """(n, d)."""
+
+
+class Encoded(NamedTuple):
+    """The vector of a text and how many tokens it has, those beyond the model's limit included."""
+
+    vector: NDArray[np.float32]
+    tokens: int
+
+
+@dataclass
+class _Job:
+    encoder: Encoder
+    text: str
+    neighbors: Rows
+    future: Future[Encoded] = field(default_factory=Future)
+    tokens: int = 0
+
+
+class BatchingEncoder:
+    """Collects texts while a batch is computed and encodes them in the next: the busier, the larger batches.
+
+    The model belongs to the one thread that encodes, so that no two requests meet in it.
+
+    Args:
+        batch_tokens: Tokens of a batch; a longer text is a batch of its own.
+        max_waiting: Texts that may wait; a request with more than there is room for is refused whole.
+        observe: Called after each batch.
+    """
+
+    def __init__(
+        self, batch_tokens: int, max_waiting: int, observe: Observer = lambda texts, tokens: None
+    ) -> None:
+        self.batch_tokens, self.max_waiting, self._observe = batch_tokens, max_waiting, observe
+        self._jobs: deque[_Job] = deque()
+        self._changed = threading.Condition()
+        self._closed = False
+        self._thread = threading.Thread(target=self._work, name="encoder", daemon=True)
+        self._thread.start()
+
+    @property
+    def waiting(self) -> int:
+        """Texts that no batch has yet."""
+        return len(self._jobs)
+
+    def encode(
+        self, encoder: Encoder, texts: Sequence[str], neighbors: Sequence[Rows], deadline: Deadline
+    ) -> list[Encoded]:
+        """Wait for the vectors of some texts."""
+        jobs = [_Job(encoder, t, rows) for t, rows in zip(texts, neighbors, strict=True)]
+        with self._changed:
+            if self._closed:
+                raise UnavailableError("the server is stopping.")
+            if len(self._jobs) + len(jobs) > self.max_waiting:
+                raise OverloadedError
+            self._jobs.extend(jobs)
+            self._changed.notify()
+        try:
+            return [job.future.result(deadline.left()) for job in jobs]
+        except FutureTimeoutError:
+            raise deadline.passed() from None
+        finally:
+            for job in jobs:
+                job.future.cancel()  # what has not begun is not wanted any more
+
+    def close(self) -> None:
+        """Encode what waits, then end."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+        self._thread.join()
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._jobs or self._closed)
+                if not self._jobs:
+                    return
+            if batch := self._batch():
+                self._encode(batch)
+
+    def _batch(self) -> list[_Job]:
+        """The first jobs that wait for one encoder, as many as the budget allows."""
+        batch: list[_Job] = []
+        tokens = 0
+        while self._jobs and (not batch or self._jobs[0].encoder is batch[0].encoder):
+            job = self._jobs[0]
+            if not job.tokens and not self._begun(job):
+                self._jobs.popleft()
+                continue
+            if batch and tokens + job.tokens > self.batch_tokens:
+                break
+            batch.append(self._jobs.popleft())
+            tokens += job.tokens
+        return batch
+
+    def _begun(self, job: _Job) -> bool:
+        """Whether somebody still waits for the text, and it can be read."""
+        if not job.future.set_running_or_notify_cancel():
+            return False
+        with _failing([job]):
+            job.tokens = max(1, *job.encoder.token_counts([job.text]))
+        return not job.future.done()
+
+    def _encode(self, batch: list[_Job]) -> None:
+        with _failing(batch):
+            vectors = batch[0].encoder.encode([j.text for j in batch], [j.neighbors for j in batch])
+            for job, vector in zip(batch, vectors, strict=True):
+                job.future.set_result(Encoded(vector, job.tokens))
+            self._observe(len(batch), sum(job.tokens for job in batch))
+
+
+@contextmanager
+def _failing(jobs: Sequence[_Job]) -> Iterator[None]:
+    """Whoever waits for these jobs gets an error that happens here; the thread goes on."""
+    try:
+        yield
+    except Exception as error:
+        for job in jobs:
+            if not job.future.done():
+                job.future.set_exception(error)

@@ -1,0 +1,38 @@
+"""What Prometheus reads from the server."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+TEXTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+
+
+class Metrics:
+    """Counters of one server, in a registry of its own."""
+
+    def __init__(self) -> None:
+        self.registry = registry = CollectorRegistry()
+        name = "heterformer_"
+        self.requests = Counter(
+            f"{name}requests", "Requests answered.", ["method", "route", "status"], registry=registry
+        )
+        self.seconds = Histogram(
+            f"{name}request_seconds", "Time to answer.", ["route"], buckets=SECONDS, registry=registry
+        )
+        self.under_way = Gauge(f"{name}requests_under_way", "Requests being answered.", registry=registry)
+        self.waiting = Gauge(f"{name}texts_waiting", "Texts that wait to be encoded.", registry=registry)
+        self.batch_texts = Histogram(
+            f"{name}batch_texts", "Texts encoded together.", buckets=TEXTS, registry=registry
+        )
+        self.tokens = Counter(f"{name}tokens", "Tokens of encoded texts.", registry=registry)
+        self.reloads = Counter(f"{name}reloads", "Runs opened anew.", ["result"], registry=registry)
+
+    def observe_batch(self, texts: int, tokens: int) -> None:
+        """A batch was encoded."""
+        self.batch_texts.observe(texts)
+        self.tokens.inc(tokens)
+
+    def page(self) -> bytes:
+        """All of it in Prometheus's text format."""
+        return generate_latest(self.registry)

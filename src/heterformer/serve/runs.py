@@ -1,0 +1,84 @@
+"""One run, opened to be served: everything that a request needs is in memory or mapped."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heterformer.device import Device
+from heterformer.explanation.core import Explainer
+from heterformer.network.lookup import Node
+from heterformer.network.store import Network
+from heterformer.search.searcher import Searcher
+from heterformer.serve.batching import BatchingEncoder, Rows
+from heterformer.serve.deadline import Deadline
+
+
+class ServedRun:
+    """A run as it was when it was opened. One that was made anew is opened again beside it."""
+
+    def __init__(self, path: Path | str, device: Device = "auto") -> None:
+        self.path, self.name = Path(path), Path(path).resolve().name
+        self.searcher = Searcher(path, device=device)
+        self.network: Network = self.searcher.network
+        self.schema = self.network.schema
+        # Now, not in the first request: vectors are made if there are none, and the model is read.
+        for node_type in self.searcher.store.types:
+            self.searcher.store.matrix(node_type)
+        self._text_encoder = self.searcher.encoder.encoder
+        self.model_name: str = self._text_encoder.model.config.options_class.display_name
+        self.is_normalized = bool(self._text_encoder.model.config.normalize)
+        self.width = int(self._text_encoder.model.width)
+        self.explaining = threading.Lock()  # an explanation takes the model through all layers
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """What must not be in an answer."""
+        network = self.network.path
+        return tuple({str(p) for each in (self.path, network) for p in (each, each.resolve())})
+
+    @cached_property
+    def explainer(self) -> Explainer:
+        """A model with all tables, which few requests need; guarded by ``explaining``."""
+        return Explainer(self.path)
+
+    def token_counts(self, texts: Sequence[str]) -> list[int]:
+        """The tokens of each text, as long as it is."""
+        encoded = self._text_encoder.tokenizer([text.strip() for text in texts], truncation=False)
+        return [len(ids) for ids in encoded["input_ids"]]
+
+    def encode(self, texts: Sequence[str], neighbors: Sequence[Rows]) -> NDArray[np.float32]:
+        """(n, d): the vectors of some texts; called by the thread of ``BatchingEncoder`` alone."""
+        return self._text_encoder.encode(texts, neighbors, batch_size=len(texts))
+
+    def check_neighbors(self, rows: Rows) -> None:
+        """Refuse neighbours that the model does not look at, before others' texts are in the batch."""
+        for node_type in rows:
+            self._text_encoder.edge_type(node_type)
+
+
+class RequestSearcher(Searcher):
+    """The searcher of one request: its text is encoded together with those of others."""
+
+    def __init__(self, run: ServedRun, batches: BatchingEncoder, deadline: Deadline) -> None:
+        vars(self).update(vars(run.searcher))
+        self._served, self._batches, self._deadline = run, batches, deadline
+
+    def encode(self, text: str, neighbors: Sequence[Node] = ()) -> NDArray[np.float32]:
+        rows = rows_by_type(neighbors)
+        self._served.check_neighbors(rows)
+        (encoded,) = self._batches.encode(self._served, [text], [rows], self._deadline)
+        return encoded.vector
+
+
+def rows_by_type(nodes: Sequence[Node]) -> dict[str, list[int]]:
+    """Nodes as the text encoder takes neighbours."""
+    rows: dict[str, list[int]] = {}
+    for node in nodes:
+        rows.setdefault(node.node_type, []).append(node.row)
+    return rows

@@ -1,0 +1,98 @@
+"""The forms of requests. What is in them is checked here; how much of it, by the service."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+Texts = str | list[str]
+MOST = 1000  # results or neighbours in an answer
+Model = Annotated[str, Field(description="The run to ask, by its folder's name; the first one unless given.")]
+
+
+class Body(BaseModel):
+    """The body of a request, with texts that are Unicode: JSON can spell half a letter."""
+
+    model_config = ConfigDict(protected_namespaces=())
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_unicode(cls, values: Any) -> Any:
+        try:
+            json.dumps(values, ensure_ascii=False).encode()
+        except (UnicodeEncodeError, RecursionError):
+            raise ValueError("a text is not valid Unicode, or too much is within each other") from None
+        return values
+
+
+class Form(Body):
+    """A form of ours: a field that it does not have is a mistake."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class OpenAIEmbeddings(Body):
+    """OpenAI's form. Fields that have no meaning here are ignored, as clients send some of their own."""
+
+    input: Texts = Field(description="A text or a list of texts.")
+    model: Model = ""
+    encoding_format: Literal["float", "base64"] = "float"
+    dimensions: int | None = Field(default=None, ge=1, description="Only the first numbers of each vector.")
+
+
+class TEIEmbed(Body):
+    """The form of Text Embeddings Inference."""
+
+    inputs: Texts = Field(description="A text or a list of texts.")
+    model: Model = ""
+    normalize: bool = Field(default=True, description="Bring vectors to length 1.")
+    truncate: bool = Field(default=True, description="Cut texts that are too long; else they are refused.")
+    dimensions: int | None = Field(default=None, ge=1, description="Only the first numbers of each vector.")
+
+
+class Search(Form):
+    """A text, with or without neighbours, or a node to search with."""
+
+    model: Model = ""
+    text: str = ""
+    neighbors: dict[str, list[str]] = Field(default={}, description="Ids or names by node type.")
+    like: str = Field(default="", description="Instead of a text: the id or name of a node.")
+    like_type: str = ""
+    types: list[str] = Field(default=[], max_length=MOST, description="The node types to rank.")
+    where: str = Field(default="", description="A filter: year >= 2015 and venue == 'ACL'.")
+    top: int = Field(default=10, ge=1, le=MOST)
+    exclude_known: bool = False
+    index: Literal["auto", "exact", "approximate"] = "auto"
+
+
+class NewNode(Form):
+    """A node that the network does not have."""
+
+    id: str = Field(default="", description="Comes back with the vector.")
+    text: str
+    neighbors: dict[str, list[str]] = Field(default={}, description="Ids or names by node type.")
+
+
+class NewNodes(Form):
+    """Nodes to embed; the network stays as it is."""
+
+    model: Model = ""
+    nodes: list[NewNode]
+
+
+class Explain(Form):
+    """A node whose vector to explain."""
+
+    model: Model = ""
+    node: str = Field(min_length=1, description="Its id or name.")
+    type: str = ""
+    queries: Literal["auto", "cls", "all"] = "auto"
+
+
+class Problem(BaseModel):
+    """Every error: one sentence, and its kind."""
+
+    error: str
+    error_type: str

@@ -1,0 +1,231 @@
+"""What the server can do, without HTTP: requests in, data out, safe to call from many threads."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heterformer import __version__
+from heterformer.errors import InputError
+from heterformer.network.lookup import Node, find_node
+from heterformer.search.filters import Columns
+from heterformer.search.searcher import Answer, node_type_named
+from heterformer.serve.batching import BatchingEncoder, Encoded, Observer
+from heterformer.serve.deadline import Deadline
+from heterformer.serve.errors import NotFoundError, OverloadedError, TooLargeError, as_request_error
+from heterformer.serve.nodes import find_by_id, node_page, nodes_named
+from heterformer.serve.options import ServeOptions
+from heterformer.serve.runs import RequestSearcher, ServedRun, rows_by_type
+
+NeighborNames = Mapping[str, Sequence[str]]  # ids or names by node type
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """Vectors of texts, and how many tokens were read."""
+
+    run: str
+    vectors: NDArray[np.float32]  # (n, d)
+    tokens: tuple[int, ...]
+    max_tokens: int  # longer texts were cut
+    is_normalized: bool  # whether the model's vectors have length 1
+
+
+class Service:
+    """Serves runs by their folders' names; the first one is asked if a request names none.
+
+    Args:
+        paths: Folders that ``train`` wrote.
+        options: Limits, and where to compute.
+        observe: Called with the texts and tokens of each batch.
+
+    Example::
+
+        service = Service(["runs/papers"], ServeOptions())
+        answer = service.search("", text="news recommendation", top=3)
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[Path | str],
+        options: ServeOptions,
+        observe: Observer = lambda texts, tokens: None,
+    ) -> None:
+        self.options, self._paths = options, tuple(paths)
+        self._runs = self._opened()
+        self.batches = BatchingEncoder(options.batch_tokens, options.max_waiting, observe)
+        self._reloading = threading.Lock()
+
+    def _opened(self) -> dict[str, ServedRun]:
+        runs: dict[str, ServedRun] = {}
+        for path in self._paths:
+            run = ServedRun(path, self.options.device)
+            if run.name in runs:
+                raise InputError(
+                    f"{path}: another run is called {run.name!r} too; rename one of the folders."
+                )
+            runs[run.name] = run
+        return runs
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._runs)
+
+    def deadline(self) -> Deadline:
+        """The time that a request has."""
+        return Deadline(self.options.timeout)
+
+    def embed(
+        self,
+        run: str,
+        texts: Sequence[str],
+        neighbors: Sequence[NeighborNames] = (),
+        deadline: Deadline | None = None,
+    ) -> Embedded:
+        """Vectors of texts that are no nodes, each alone or with neighbours of the network by id or name."""
+        options = self.options
+        if len(texts) > options.max_inputs:
+            raise TooLargeError(f"found {len(texts):,} inputs, expected at most {options.max_inputs:,}.")
+        self._check_lengths(texts)
+        with self._run(run) as served:
+            rows = [rows_by_type(_nodes(served, each)) for each in neighbors] or [{} for _ in texts]
+            for each in rows:
+                served.check_neighbors(each)
+            found = self.batches.encode(served, texts, rows, deadline or self.deadline())
+            return _embedded(served, found)
+
+    def search(self, run: str, *, deadline: Deadline | None = None, **query: Any) -> Answer:
+        """What ``Searcher.search`` answers; ``query`` is its arguments."""
+        self._check_lengths([query.get("text", "")])
+        with self._run(run) as served:
+            return RequestSearcher(served, self.batches, deadline or self.deadline()).search(**query)
+
+    def node(
+        self,
+        run: str,
+        node_type: str,
+        node_id: str,
+        neighbor_type: str = "",
+        offset: int = 0,
+        limit: int = 50,
+    ) -> dict[str, Any]:
+        """A node's columns and a page of its neighbours."""
+        with self._run(run) as served:
+            node = find_by_id(served.network, node_type, node_id)
+            return node_page(served.network, node, neighbor_type, offset, limit)
+
+    def nodes_named(
+        self, run: str, letters: str, node_type: str = "", limit: int = 10
+    ) -> list[dict[str, Any]]:
+        """Nodes whose names begin with or contain some letters."""
+        with self._run(run) as served:
+            types = (node_type_named(served.schema, node_type, "--type"),) if node_type else ()
+            return nodes_named(served.network, letters, types or served.schema.node_types, limit)
+
+    def explain(
+        self,
+        run: str,
+        node: str,
+        node_type: str = "",
+        queries: Literal["auto", "cls", "all"] = "auto",
+        deadline: Deadline | None = None,
+    ) -> dict[str, Any]:
+        """A node's explanation, one at a time."""
+        deadline = deadline or self.deadline()
+        with self._run(run) as served:
+            if not served.explaining.acquire(timeout=deadline.left()):
+                raise deadline.passed()
+            try:
+                explainer = served.explainer
+                found = asdict(explainer.explain(explainer.find(node, node_type), queries))
+            finally:
+                served.explaining.release()
+            return found | {"run": served.name}
+
+    def info(self) -> dict[str, Any]:
+        """The runs, their types and columns, and the limits."""
+        limits = ("max_inputs", "max_characters", "max_body", "max_waiting", "max_requests", "timeout")
+        return {
+            "version": __version__,
+            "runs": [_described(run) for run in self._runs.values()],
+            "limits": {name: getattr(self.options, name) for name in limits},
+        }
+
+    def reload(self) -> dict[str, Any]:
+        """Open all runs anew and serve them from now on; requests under way keep those they began with."""
+        if not self._reloading.acquire(blocking=False):
+            raise OverloadedError("the runs are being opened anew already; try again when that is done.")
+        try:
+            start = time.monotonic()
+            try:
+                self._runs = self._opened()
+            except InputError as error:
+                raise as_request_error(error, self._all_paths()) from None
+            return {"runs": list(self._runs), "seconds": round(time.monotonic() - start, 3)}
+        finally:
+            self._reloading.release()
+
+    def close(self) -> None:
+        """Encode what waits, then end."""
+        self.batches.close()
+
+    @contextmanager
+    def _run(self, name: str) -> Iterator[ServedRun]:
+        """The run of that name; mistakes in the input leave without its paths."""
+        runs = self._runs
+        if name and name not in runs:
+            raise NotFoundError(f"there is no run {name!r}, the runs are {', '.join(runs)}.")
+        run = runs[name] if name else next(iter(runs.values()))
+        try:
+            yield run
+        except InputError as error:
+            raise as_request_error(error, run.paths) from error
+
+    def _check_lengths(self, texts: Sequence[str]) -> None:
+        most = self.options.max_characters
+        for number, text in enumerate(texts, 1):
+            if len(text) > most:
+                raise TooLargeError(f"text {number} has {len(text):,} characters, expected at most {most:,}.")
+
+    def _all_paths(self) -> set[str]:
+        paths = {str(p) for path in self._paths for p in (path, Path(path).resolve())}
+        return paths | {p for run in self._runs.values() for p in run.paths}
+
+
+def _nodes(run: ServedRun, neighbors: NeighborNames) -> list[Node]:
+    return [
+        find_node(run.network, name, [node_type_named(run.schema, node_type, "neighbors")])
+        for node_type, names in neighbors.items()
+        for name in names
+    ]
+
+
+def _embedded(run: ServedRun, found: Sequence[Encoded]) -> Embedded:
+    vectors = np.stack([each.vector for each in found]) if found else np.empty((0, run.width), np.float32)
+    tokens = tuple(each.tokens for each in found)
+    return Embedded(run.name, vectors, tokens, run.schema.max_tokens, run.is_normalized)
+
+
+def _described(run: ServedRun) -> dict[str, Any]:
+    schema, network = run.schema, run.network
+    types = {
+        t: {
+            "nodes": schema.counts[t],
+            "text": t in schema.text_rich,
+            "columns": list(Columns(network, t).names),
+            "searchable": t in run.searcher.store.types,
+        }
+        for t in schema.node_types
+    }
+    relations = [{"name": r.name, "from": r.source, "to": r.target} for r in schema.relations]
+    about = {"run": run.name, "model": run.model_name, "network": network.name, "dimensions": run.width}
+    limits = {"max_tokens": schema.max_tokens, "normalized": run.is_normalized}
+    return about | limits | {"predict": schema.predict, "types": types, "relations": relations}

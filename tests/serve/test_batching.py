@@ -1,0 +1,127 @@
+"""Texts of several requests in one batch, with a model that waits until it is told."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from heterformer.serve.batching import BatchingEncoder, Rows
+from heterformer.serve.deadline import Deadline
+from heterformer.serve.errors import OverloadedError, UnavailableError
+
+
+class Held:
+    """An encoder that starts only when ``go`` is set; a word is a token."""
+
+    def __init__(self) -> None:
+        self.go, self.began = threading.Event(), threading.Event()
+        self.batches: list[list[str]] = []
+
+    def token_counts(self, texts: Sequence[str]) -> list[int]:
+        if any(text == "unreadable" for text in texts):
+            raise ValueError("unreadable")
+        return [len(text.split()) for text in texts]
+
+    def encode(self, texts: Sequence[str], neighbors: Sequence[Rows]) -> NDArray[np.float32]:
+        self.began.set()
+        assert self.go.wait(60)
+        self.batches.append(list(texts))
+        if "broken" in texts:
+            raise RuntimeError("broken")
+        return np.array([[len(text)] for text in texts], dtype=np.float32)
+
+
+@pytest.fixture
+def batches() -> Iterator[BatchingEncoder]:
+    made = BatchingEncoder(batch_tokens=4, max_waiting=8)
+    yield made
+    made.close()
+
+
+def lengths(batches: BatchingEncoder, held: Held, texts: list[str], seconds: float = 60) -> list[float]:
+    found = batches.encode(held, texts, [{}] * len(texts), Deadline(seconds))
+    return [float(each.vector[0]) for each in found]
+
+
+def waiting(batches: BatchingEncoder, count: int) -> None:
+    while batches.waiting < count:
+        threading.Event().wait(0.005)
+
+
+def test_what_waits_is_encoded_together_up_to_the_budget(batches: BatchingEncoder) -> None:
+    held = Held()
+    with ThreadPoolExecutor(4) as pool:
+        first = pool.submit(lengths, batches, held, ["a"])
+        held.began.wait(60)
+        others = [pool.submit(lengths, batches, held, [text]) for text in ("b b", "c c")]
+        waiting(batches, 2)
+        others.append(pool.submit(lengths, batches, held, ["d", "e e e e e e"]))
+        waiting(batches, 4)
+        held.go.set()
+        assert first.result() == [1]
+        assert [other.result() for other in others] == [[3], [3], [1, 11]]
+    assert held.batches[0] == ["a"]
+    assert sorted(held.batches[1]) == ["b b", "c c"]
+    assert held.batches[2:] == [["d"], ["e e e e e e"]]
+
+
+def test_a_request_without_room_is_refused_whole(batches: BatchingEncoder) -> None:
+    held = Held()
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(lengths, batches, held, ["a"])
+        held.began.wait(60)
+        second = pool.submit(lengths, batches, held, ["b"] * 5)
+        waiting(batches, 5)
+        with pytest.raises(OverloadedError):
+            lengths(batches, held, ["c"] * 4)
+        assert batches.waiting == 5
+        held.go.set()
+        assert (first.result(), second.result()) == ([1], [1] * 5)
+
+
+def test_whoever_waits_too_long_is_told_and_the_text_is_not_read(batches: BatchingEncoder) -> None:
+    held = Held()
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(lengths, batches, held, ["a"])
+        held.began.wait(60)
+        with pytest.raises(UnavailableError, match=r"not answered within 0\.01 seconds"):
+            lengths(batches, held, ["late"], seconds=0.01)
+        held.go.set()
+        assert first.result() == [1]
+    assert lengths(batches, held, ["b"]) == [1]
+    assert held.batches == [["a"], ["b"]]
+
+
+@pytest.mark.parametrize("text", ["broken", "unreadable"])
+def test_an_error_reaches_its_request_and_the_thread_goes_on(batches: BatchingEncoder, text: str) -> None:
+    held = Held()
+    held.go.set()
+    with pytest.raises((RuntimeError, ValueError), match=text):
+        lengths(batches, held, [text])
+    assert lengths(batches, held, ["fine"]) == [4]
+
+
+def test_texts_of_two_models_are_two_batches(batches: BatchingEncoder) -> None:
+    held, other = Held(), Held()
+    other.go.set()
+    with ThreadPoolExecutor(3) as pool:
+        first = pool.submit(lengths, batches, held, ["a"])
+        held.began.wait(60)
+        more = [pool.submit(lengths, batches, encoder, ["b"]) for encoder in (held, other)]
+        waiting(batches, 2)
+        held.go.set()
+        assert [f.result() for f in (first, *more)] == [[1], [1], [1]]
+    assert (held.batches, other.batches) == ([["a"], ["b"]], [["b"]])
+
+
+def test_after_the_end_nothing_is_taken() -> None:
+    batches, held = BatchingEncoder(4, 8), Held()
+    held.go.set()
+    batches.close()
+    with pytest.raises(UnavailableError, match="stopping"):
+        lengths(batches, held, ["a"])

@@ -1,0 +1,195 @@
+"""The service without HTTP: the same answers as the library, also to many at once."""
+
+from __future__ import annotations
+
+import hashlib
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from heterformer.errors import InputError
+from heterformer.explanation.core import explain
+from heterformer.search.searcher import Searcher
+from heterformer.serve.deadline import Deadline
+from heterformer.serve.errors import NotFoundError, RequestError, TooLargeError, UnavailableError
+from heterformer.serve.options import ServeOptions
+from heterformer.serve.service import Service
+from tests.learning import tiny_network
+from tests.serve.serving import copied_run, served_run, service
+
+TEXTS = ["kernel methods", "graphs", "a survey of solution stability", "", "corpus " * 50]
+
+
+@cache
+def searcher() -> Searcher:
+    return Searcher(served_run(), device="cpu")
+
+
+def weights() -> str:
+    digest = hashlib.blake2b()
+    for run in service()._runs.values():
+        for name, tensor in run._text_encoder.model.state_dict().items():
+            digest.update(name.encode() + tensor.numpy().tobytes())
+    return digest.hexdigest()
+
+
+def near(row: int) -> dict[str, list[str]]:
+    return {t: tiny_network().ids(t, [row]) for t in ("author", "venue", "paper")}
+
+
+def test_vectors_are_those_of_the_library() -> None:
+    found = service().embed("", TEXTS)
+    expected = searcher().run.model().encode(TEXTS)
+    np.testing.assert_allclose(found.vectors, expected, rtol=1e-5, atol=1e-5)
+    assert (found.run, found.max_tokens) == ("run", 32)
+    assert found.tokens[3:] == (2, 52)
+
+
+def test_requests_at_once_give_what_they_give_one_by_one_and_change_nothing() -> None:
+    before = weights()
+    asked = [([text, f"{text} {i}"], [near(i % 10), {}]) for i in range(12) for text in TEXTS]
+    alone = [service().embed("", *each).vectors for each in asked]
+    with ThreadPoolExecutor(16) as pool:
+        together = list(pool.map(lambda each: service().embed("", *each).vectors, asked))
+        rankings = list(pool.map(lambda text: service().search("", text=text, top=3), TEXTS[:3] * 6))
+    for one, other in zip(alone, together, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
+    assert all(
+        rankings[i].rankings[0].hits[0].id == rankings[i % 3].rankings[0].hits[0].id for i in range(18)
+    )
+    assert weights() == before
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"text": "kernel methods", "top": 4},
+        {"text": "kernel", "where": "time > 1990", "types": ["paper"], "index": "exact"},
+        {"like": "p7", "exclude_known": True, "types": ["author", "venue"]},
+        {"text": "kernel", "neighbors": ["paper=p3", "author=a5"]},
+    ],
+)
+def test_a_search_is_that_of_the_library(query: dict[str, Any]) -> None:
+    found, expected = service().search("", **query), searcher().search(**query)
+    assert [[hit.id for hit in r.hits] for r in found.rankings] == [
+        [hit.id for hit in r.hits] for r in expected.rankings
+    ]
+    scores = [hit.score for r in found.rankings for hit in r.hits]
+    assert scores == pytest.approx([hit.score for r in expected.rankings for hit in r.hits], rel=1e-5)
+    assert (found.like, found.neighbors) == (expected.like, expected.neighbors)
+
+
+def test_neighbours_of_a_node_come_page_by_page() -> None:
+    network = tiny_network()
+    whole = service().node("run", "paper", "p7", limit=1000)
+    items = whole["neighbors"]["items"]
+    assert whole["neighbors"]["total"] == len(items) > 5
+    pages = [
+        service().node("", "paper", "p7", offset=o, limit=4)["neighbors"] for o in range(0, len(items), 4)
+    ]
+    assert [item for page in pages for item in page["items"]] == items
+    assert {page["total"] for page in pages} == {len(items)}
+    expected = set()
+    for relation in network.schema.relations:
+        sources, targets = network.edges(relation.name)
+        ids = {end: network.ids(end) for end in (relation.source, relation.target)}
+        if relation.source == "paper":
+            expected |= {
+                (relation.name, "out", ids[relation.target][t])
+                for s, t in zip(sources, targets, strict=True)
+                if ids["paper"][s] == "p7"
+            }
+        if relation.target == "paper":
+            expected |= {
+                (relation.name, "in", ids[relation.source][s])
+                for s, t in zip(sources, targets, strict=True)
+                if ids["paper"][t] == "p7"
+            }
+    assert {(i["relation"], i["direction"], i["id"]) for i in items} == expected
+    authors = service().node("", "paper", "p7", neighbor_type="author")["neighbors"]["items"]
+    assert authors == [item for item in items if item["node_type"] == "author"]
+    assert service().node("", "paper", "p7", offset=10**6)["neighbors"]["items"] == []
+    (row,) = network.rows("paper", ["p7"])
+    assert whole["text"] == network.texts("paper", [row])[0]
+    assert whole["label"] == network.labels("paper")[int(row)].to_list()
+    assert set(whole["attributes"]) == {"subtopic"}
+
+
+def test_names_that_begin_with_the_letters_come_first() -> None:
+    names = tiny_network().names("author")
+    letters = names[3][:2].upper()
+    found = [n["name"] for n in service().nodes_named("", letters, "author", limit=1000)]
+    begins = [n for n in names if n.lower().startswith(letters.lower())]
+    assert found[: len(begins)] == begins
+    assert set(found) == {n for n in names if letters.lower() in n.lower()}
+    assert len(service().nodes_named("", "a", limit=3)) == 3
+    assert service().nodes_named("", ".*") == []
+
+
+def test_an_explanation_is_that_of_the_library() -> None:
+    expected = asdict(explain(served_run(), "p7"))
+    assert service().explain("", "p7") == expected | {"run": "run"}
+    assert service().explain("", "a5", "author")["node"]["id"] == "a5"
+
+
+def test_what_is_refused() -> None:
+    small = Service([served_run()], ServeOptions(device="cpu", max_inputs=2, max_characters=5))
+    with pytest.raises(TooLargeError, match=r"^found 3 inputs, expected at most 2\.$"):
+        small.embed("", ["a"] * 3)
+    with pytest.raises(TooLargeError, match=r"^text 2 has 6 characters, expected at most 5\.$"):
+        small.embed("", ["a", "123456"])
+    with pytest.raises(TooLargeError, match=r"^text 1 has 6 characters"):
+        small.search("", text="123456")
+    small.close()
+    with pytest.raises(NotFoundError, match=r"^there is no run 'x', the runs are run\.$"):
+        service().embed("x", ["a"])
+    with pytest.raises(NotFoundError, match=r"^there is no paper with the id 'p7x'\.$"):
+        service().node("", "paper", "p7x")
+    with pytest.raises(
+        NotFoundError, match=r"^there is no node type 'x', the types are paper, author, venue\.$"
+    ):
+        service().node("", "x", "p7")
+    with pytest.raises(NotFoundError, match=r"^there is no author with the id or name 'nobody'"):
+        service().embed("", ["a"], [{"author": ["nobody"]}])
+    with pytest.raises(RequestError, match=r"^neighbors is 'x', the node types are"):
+        service().embed("", ["a"], [{"x": ["nobody"]}])
+    with pytest.raises(UnavailableError, match="not answered within"):
+        service().embed("", ["a"], deadline=Deadline(-1))
+
+
+def test_no_refusal_has_a_path() -> None:
+    for query in (
+        {"like": "nobody"},
+        {"text": "a", "neighbors": ["author=nobody"]},
+        {"text": "a", "types": ["x"]},
+    ):
+        with pytest.raises(RequestError) as error:
+            service().search("", **query)
+        assert "/" not in str(error.value)
+        assert "--" not in str(error.value)
+
+
+def test_two_runs_are_asked_by_name() -> None:
+    both = Service([served_run(), copied_run("second")], ServeOptions(device="cpu"))
+    assert both.names == ("run", "second")
+    assert both.embed("second", ["a"]).run == "second"
+    assert [run["run"] for run in both.info()["runs"]] == ["run", "second"]
+    both.close()
+    with pytest.raises(InputError, match=r"another run is called 'run' too; rename one of the folders\.$"):
+        Service([served_run(), served_run()], ServeOptions(device="cpu"))
+
+
+def test_a_reload_that_fails_leaves_all_as_it_was() -> None:
+    path = copied_run("fragile")
+    fragile = Service([path], ServeOptions(device="cpu"))
+    before = fragile.embed("", ["kernel"]).vectors
+    (path / "config.yaml").unlink()
+    with pytest.raises(RequestError) as error:
+        fragile.reload()
+    assert str(path) not in str(error.value)
+    np.testing.assert_array_equal(fragile.embed("", ["kernel"]).vectors, before)
+    fragile.close()
