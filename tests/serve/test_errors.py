@@ -12,11 +12,10 @@ from heterformer.serve.errors import as_request_error
     [
         ("/data/runs/a: there is no paper 'x'.", "there is no paper 'x'."),
         ("/data/runs/a/search/vectors: is damaged.", "the run…: is damaged."),
-        ("--like-type is 'x', the node types are 'y'.", "like_type is 'x', the node types are 'y'."),
         ("cannot read /etc/secret/key.pem now.", "cannot read … now."),
     ],
 )
-def test_an_answer_has_neither_paths_nor_flags(sentence: str, expected: str) -> None:
+def test_an_answer_has_no_paths(sentence: str, expected: str) -> None:
     found = as_request_error(InputError(sentence), ["/data/runs/a", "/data"])
     assert (str(found), found.status, found.error_type) == (expected, 400, "invalid_request")
 

@@ -155,7 +155,9 @@ def test_what_is_refused() -> None:
         service().node("", "x", "p7")
     with pytest.raises(NotFoundError, match=r"^there is no author with the id or name 'nobody'"):
         service().embed("", ["a"], [{"author": ["nobody"]}])
-    with pytest.raises(RequestError, match=r"^neighbors is 'x', the node types are"):
+    with pytest.raises(
+        RequestError, match=r"^neighbors is 'x', expected one of 'paper', 'author', 'venue'\.$"
+    ):
         service().embed("", ["a"], [{"x": ["nobody"]}])
     with pytest.raises(UnavailableError, match="not answered within"):
         service().embed("", ["a"], deadline=Deadline(-1))

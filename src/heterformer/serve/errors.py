@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from heterformer.errors import InputError
 from heterformer.network.lookup import UnknownNodeError
 
-FLAG = re.compile(r"--([a-z][a-z-]*)")
 PATH = re.compile(r"(?:/[\w.+-]+){2,}")
 
 
@@ -52,10 +51,9 @@ class UnavailableError(RequestError):
 
 
 def as_request_error(error: InputError, paths: Iterable[str] = ()) -> RequestError:
-    """A mistake in the input as an answer: fields in the place of flags, and no path of this machine."""
+    """A mistake in the input as an answer, without any path of this machine."""
     sentence = str(error)
     for path in sorted(paths, key=len, reverse=True):
         sentence = sentence.replace(f"{path}: ", "").replace(path, "the run")
-    sentence = FLAG.sub(lambda match: match[1].replace("-", "_"), sentence)
     kind = NotFoundError if isinstance(error, UnknownNodeError) else RequestError
     return kind(PATH.sub("…", sentence))

@@ -12,7 +12,7 @@ from typing import Any
 
 import uvicorn
 
-from heterformer.errors import InputError
+from heterformer.errors import OptionError
 from heterformer.serve.app import make_app
 from heterformer.serve.errors import RequestError
 from heterformer.serve.logs import LOGGER, log_as_json
@@ -60,8 +60,10 @@ def _listening(options: ServeOptions) -> Iterator[socket.socket]:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
     except OSError as error:
-        at = f"{options.host}:{options.port}"
-        raise InputError(f"{at}: cannot be listened at ({error.strerror or error}); choose --port.") from None
+        problem = (
+            f"is {options.port}, which cannot be listened at ({error.strerror or error}); choose another."
+        )
+        raise OptionError(options, "port", problem, place=f"{options.host}: ") from None
     with listener:
         yield listener
 

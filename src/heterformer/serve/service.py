@@ -127,7 +127,7 @@ class Service:
     ) -> list[dict[str, Any]]:
         """Nodes whose names begin with or contain some letters."""
         with self._run(run) as served:
-            types = (node_type_named(served.schema, node_type, "--type"),) if node_type else ()
+            types = (node_type_named(served.schema, node_type, None, "type"),) if node_type else ()
             return nodes_named(served.network, letters, types or served.schema.node_types, limit)
 
     def explain(
@@ -202,7 +202,7 @@ class Service:
 
 def _nodes(run: ServedRun, neighbors: NeighborNames) -> list[Node]:
     return [
-        find_node(run.network, name, [node_type_named(run.schema, node_type, "neighbors")])
+        find_node(run.network, name, [node_type_named(run.schema, node_type, None, "neighbors")])
         for node_type, names in neighbors.items()
         for name in names
     ]
