@@ -69,6 +69,7 @@ class SearchStore:
         self._own, self._kept_networks, self._approximate_from = own, kept_networks, approximate_from
         # Mapped at once, if they are our own: a mapped file may be removed meanwhile.
         self._matrices: dict[NodeType, Matrix] = {t: vectors.matrix(t) for t in vectors.types if own}
+        self._indexes: dict[NodeType, Index] = {}  # that were opened
         self._h0: dict[NodeType, Matrix] = {
             t: h0 for t in self._matrices if (h0 := vectors.h0(t)) is not None
         }
@@ -135,6 +136,8 @@ class SearchStore:
                 say(f"There are {len(matrix):,} {node_type} nodes; {advice}.")
         if choice != "approximate":
             return ExactIndex(matrix)
+        if node_type in self._indexes:
+            return self._indexes[node_type]
         path = self.folder / INDEX / f"{node_type}.{self._digest(node_type)}.faiss"
         if not path.is_file():
             with file_lock(
@@ -142,7 +145,8 @@ class SearchStore:
             ):
                 if not path.is_file():
                     self._build(node_type, path)
-        return ApproximateIndex.open(path, matrix)
+        self._indexes[node_type] = ApproximateIndex.open(path, matrix)
+        return self._indexes[node_type]
 
     def _build(self, node_type: NodeType, path: Path) -> None:
         recall = build_index(path, self.matrix(node_type), self._sample(node_type))
