@@ -46,7 +46,7 @@ def check_problem(response: httpx.Response, status: int, error_type: str) -> str
     return sentence
 
 
-@pytest.mark.parametrize("encoding", ["base64", "float", None])
+@pytest.mark.parametrize("encoding", ["float", None])  # without one the client asks for base64
 def test_the_openai_client(running: Server, encoding: Any) -> None:
     more = {} if encoding is None else {"encoding_format": encoding}
     with openai.OpenAI(base_url=f"{running.address}/v1", api_key="none", max_retries=0) as client:
