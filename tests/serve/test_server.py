@@ -20,7 +20,7 @@ from heterformer.search.searcher import Searcher
 from heterformer.training.run import Run
 from tests.failing import Failed
 from tests.serve.serving import SECONDS, Server, copied_run, served_run, server
-from tests.serve.test_http import half_a_request
+from tests.serve.test_app import half_a_request
 
 
 def vector(client: httpx.Client, text: str = "kernel methods") -> list[float]:
