@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,6 +18,7 @@ from heterformer.batches.pairs import evaluation_sampler
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.distributed import ProcessGroup
 from heterformer.evaluation.reference import candidate_counts, popularity
+from heterformer.evaluation.vector_cache import VectorCache, VectorsOf
 from heterformer.metrics import (
     ALONE,
     QUERY_ALONE_METRICS,
@@ -37,7 +38,6 @@ from heterformer.progress import progress_bar
 from heterformer.ranking import ExcludedCandidates, Scorer, in_batch_ranks
 from heterformer.states.text_states import stored_states
 
-VectorsOf = Callable[[NodeType, Ints], Tensor]  # (n, d): of the nodes in some rows of a type
 ROUNDING = 1e-6
 
 
@@ -222,7 +222,7 @@ def rank_with_model(
 ) -> list[Ranks]:
     """The same with text states that are stored already. The batcher must hide the pairs to be ranked.
 
-    Queries are read twice, with their neighbours and alone; keys and candidates once, with their neighbours.
+    Every node is read once with its neighbours, whatever its roles, and queries once more alone.
     """
     sampler = evaluation_sampler(seed)
     bare = Batcher(batcher.visible, batcher.tokens, {})  # no neighbours at all
@@ -241,8 +241,9 @@ def rank_with_model(
         with torch.autocast("cpu", enabled=False):  # rounded scores would tie, and ties count against it
             return model.scores(queries, keys)
 
+    kept = VectorCache(vectors, batcher.schema.counts)  # a node is query, key and candidate
     return rank_pairs(
-        pair_sets, vectors, batcher.visible, scores, read_alone=read_alone, processes=processes, sizes=sizes
+        pair_sets, kept, batcher.visible, scores, read_alone=read_alone, processes=processes, sizes=sizes
     )
 
 
