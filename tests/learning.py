@@ -75,6 +75,7 @@ def tiny_options(backbone: str, **changes: Any) -> TrainingOptions:
             new_learning_rate=1e-3,
             textless_learning_rate=1e-2,
             device="cpu",
+            neighbor_dropout=0.0,  # what a few steps of a tiny model learn is to show
         ),
         **changes,
     )

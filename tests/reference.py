@@ -143,7 +143,7 @@ def _plain_layer(plm: Any, number: int, hidden: Tensor, mask: Tensor) -> Tensor:
     """A PLM layer, by the PLM's own code."""
     layer, family = layers_of(plm)[number], plm.config.model_type
     blocked = torch.finfo(hidden.dtype).min
-    additive = torch.zeros(mask.shape).masked_fill(~mask, blocked)[None, None, None]
+    additive = hidden.new_zeros(mask.shape).masked_fill(~mask, blocked)[None, None, None]
     if family == "mpnet":
         return layer(hidden[None], additive, plm.encoder.compute_position_bias(hidden[None]))[0][0]
     if family != "modernbert":

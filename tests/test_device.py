@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +83,7 @@ def test_commands_compute_where_they_are_told_to(
     for module in (embed_module, evaluate, query_encoder, search_store):
         monkeypatch.setattr(module, "chosen_device", noted)
     monkeypatch.setattr(NodeEncoder, "to", moving)
-    run = str(tiny_run())
+    run = str(shutil.copytree(tiny_run(), tmp_path / "run"))  # an evaluation leaves its report there
     commands = {
         "embed": ["embed", run, str(tmp_path / "out"), "--types", "venue"],
         "search": ["search", run, "kernel"],

@@ -105,7 +105,7 @@ def test_two_processes_have_the_gradients_of_one_with_twice_the_batch(tmp_path: 
         asked_alone = options(**{"batch_size": 2 * B, **both, **alone})
         expected = step_of(tiny_network().path, tmp_path / f"alone{number}", asked_alone, step, dropout)
         for each in found[number]:
-            assert_close(each, expected, 2**-7 if "precision" in both else 1e-5)
+            assert_close(each, expected, 2**-6 if "precision" in both else 1e-5)
     keep, mask = found[-1][0]["loss"], found[0][0]["loss"]
     assert keep > mask  # which reached across the two
 

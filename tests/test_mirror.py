@@ -33,6 +33,7 @@ ACROSS = {
     "training/test_baselines.py",
     "training/test_commands.py",
     "training/test_learning.py",
+    "training/test_low_rank.py",
     "training/test_strangers.py",
 }
 APART = ("compatibility", "docs")  # folders for runs of earlier versions and for the documentation

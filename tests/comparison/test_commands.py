@@ -171,4 +171,4 @@ def test_plot_of_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     )
     pretended_comparison(tmp_path / "out", {}, models=("bert",), seeds=(0,))
     said = failed(capsys, "plot", tmp_path / "out")
-    assert said.endswith("nothing to draw yet; figures need finished runs or evaluations.")
+    assert said.endswith("nothing to draw yet; figures need complete runs or evaluations.")

@@ -7,7 +7,13 @@ import pytest
 
 from heterformer.comparison.variants import VARIANTS, Choice, check_common, chosen_variants
 from heterformer.errors import InputError
-from heterformer.models.options import BertOptions, EveryModelOptions, HeterformerOptions, ModelName
+from heterformer.models.options import (
+    BertOptions,
+    EveryModelOptions,
+    HeterformerOptions,
+    ModelName,
+    every_model,
+)
 from heterformer.training.options import PRESETS, TrainingOptions, WarmUpOptions
 
 COMMON = TrainingOptions(model=EveryModelOptions(textless_dim=24, neighbor_pooling="cls"), batch_size=7)
@@ -41,9 +47,10 @@ def test_every_variant_has_options_that_its_model_accepts(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "changes"),
     [
-        ("no_vnt", {"virtual_tokens": "none"}),
-        ("no_tr", {"virtual_tokens": "textless"}),  # No-TR has no text-rich token
-        ("no_tl", {"virtual_tokens": "text_rich"}),
+        ("no_vnt", {"virtual_tokens": "none", "network_readout": "none"}),
+        ("no_tr", {"virtual_tokens": "textless", "network_readout": "textless"}),  # no text-rich token
+        ("no_tl", {"virtual_tokens": "text_rich", "network_readout": "text_rich"}),
+        ("no_readout", {"network_readout": "none"}),
         ("no_hp", {"heterogeneous_projection": False}),
         ("textless_dim_4", {"textless_dim": 4}),
         ("textless_dim_32", {"textless_dim": 32}),
@@ -51,7 +58,8 @@ def test_every_variant_has_options_that_its_model_accepts(name: str) -> None:
     ],
 )
 def test_an_ablation_changes_just_one_thing(name: str, changes: dict[str, object]) -> None:
-    whole, ablated = (VARIANTS[n].options(COMMON, 0) for n in ("heterformer", name))
+    common = replace(COMMON, model=every_model(COMMON.model).resolved())  # as a comparison has it
+    whole, ablated = (VARIANTS[n].options(common, 0) for n in ("heterformer", name))
     assert ablated.model == replace(whole.model, **changes)  # type: ignore[arg-type]
     assert ablated.warm_up == replace(whole.warm_up, warm_up=name != "no_warm_up")
 
@@ -76,7 +84,8 @@ def test_the_paper_preset_is_for_all_variants() -> None:
 
 def test_groups_and_names_mix_and_nothing_comes_twice() -> None:
     assert names("no_tl", "bert", "heterformer", "bert") == ["bert", "heterformer", "no_tl"]
-    assert names("ablations") == ["heterformer", "no_vnt", "no_tr", "no_tl", "no_hp", "no_warm_up"]
+    ablations = ["heterformer", "no_vnt", "no_tr", "no_tl", "no_readout", "no_hp", "no_warm_up"]
+    assert names("ablations") == ablations
     assert names("all") == list(VARIANTS)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -350,7 +351,8 @@ def test_relations_between_types_of_other_lengths_are_a_note() -> None:
 
 def test_one_types_labels_that_fail_leave_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     papers = labels.own_labels(tiny_network(), "paper", QUICK.labels)
-    monkeypatch.setattr(labels, "MOST_CELLS", papers.matrix.size - 1)
+    few = partial(labels.own_labels, most_cells=papers.matrix.size - 1)
+    monkeypatch.setattr(labels, "own_labels", few)
     found = evaluate_vectors(tiny_network(), random_vectors(), replace(QUICK, tasks=("classification",)))
     assert {one.node_type for one in found.classification} == {"author"}
     assert any(n.startswith("No classification and no clustering of paper: paper: ") for n in found.notes)

@@ -201,7 +201,7 @@ def test_a_map_that_cannot_be_drawn_is_a_note_unless_it_was_asked_for(tmp_path: 
 
 def test_mistakes_are_one_sentence(run: Path, tmp_path: Path, failed: Failed) -> None:
     said = failed(main, ["evaluate", str(run), "--out", str(tmp_path)])
-    assert said == "--out goes with --vectors; a run's report is written into the run."
+    assert said == "--out needs --vectors; the report of a run is written into the run."
     said = failed(main, ["evaluate", str(run), "--split", "x.parquet"])
     assert said == "--split goes with vectors; a run is asked for the pairs of its own split."
     (tmp_path / "file").write_text("x")

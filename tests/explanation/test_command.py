@@ -21,7 +21,7 @@ from tests.search.searching import tiny_run
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    return shutil.copytree(tiny_run(), tmp_path / "run")
+    return shutil.copytree(tiny_run(), tmp_path / "run", ignore=shutil.ignore_patterns("figures"))
 
 
 class Explained:

@@ -39,7 +39,7 @@ def test_every_text_has_its_states() -> None:
     model = tiny_model()
     with stored_states(model, tiny_tokens()) as stored:
         found = stored(np.arange(COUNT))
-    assert found.shape == (COUNT, 1, 16)
+    assert found.shape == (COUNT, 2, 16)
     torch.testing.assert_close(found, main_process_first(model, tiny_tokens()))
 
 
@@ -54,8 +54,8 @@ def test_some_texts_are_found_by_their_numbers(tmp_path: Path) -> None:
 def test_in_half_precision_they_take_half_the_space(tmp_path: Path) -> None:
     states = TextStates(tmp_path / "half", tiny_model(), tiny_tokens(), np.arange(COUNT), np.float16)
     states.fill()
-    assert states.store.file.row_bytes == 16 * 2
-    assert np.load(tmp_path / "half" / "states.npy").nbytes == COUNT * 16 * 2
+    assert states.store.file.row_bytes == 2 * 16 * 2
+    assert np.load(tmp_path / "half" / "states.npy").nbytes == COUNT * 2 * 16 * 2
     expected = main_process_first(tiny_model(), tiny_tokens())
     torch.testing.assert_close(states(np.arange(COUNT)), expected, rtol=1e-3, atol=1e-3)
 
@@ -67,7 +67,7 @@ def test_what_is_there_is_not_read_again(tmp_path: Path, monkeypatch: pytest.Mon
     model, read = tiny_model(), []
     states = opened()
     (start, stop), *_ = states.store.file.missing()
-    states.store.file.write(start, np.full((stop - start, 1, 16), 7.0))
+    states.store.file.write(start, np.full((stop - start, 2, 16), 7.0))
     whole = states_module.each_text
 
     def counted(*arguments: Any) -> torch.Tensor:
@@ -85,7 +85,7 @@ def test_what_is_there_is_not_read_again(tmp_path: Path, monkeypatch: pytest.Mon
 def test_they_are_on_the_disk_and_go_with_the_block(temporary: Path) -> None:
     with stored_states(tiny_model(), tiny_tokens()):
         (file,) = temporary.rglob("states.npy")
-        assert np.load(file).nbytes == COUNT * 16 * 4
+        assert np.load(file).nbytes == COUNT * 2 * 16 * 4
     assert list(temporary.iterdir()) == []
 
 

@@ -154,6 +154,7 @@ class World:
         options = TrainingOptions(
             MODEL_OPTIONS[name](self.reader, readout="mean", normalize="yes", temperature=0.1),
             warm_up=WarmUpOptions(warm_up=False),
+            neighbor_dropout=0.0,
             batch_size=64,
             learning_rate=2e-3,
             new_learning_rate=2e-3,

@@ -167,7 +167,7 @@ def test_a_cached_run_is_not_a_live_one(whole: Run, tmp_path: Path) -> None:
     live = trained(tmp_path / "live")
     assert differ(whole, live)
     losses = [[line["loss"] for line in run.metrics() if "loss" in line] for run in (whole, live)]
-    assert losses[0] == pytest.approx(losses[1], rel=0.2)
+    assert losses[0] == pytest.approx(losses[1], rel=0.35)
 
 
 @pytest.mark.parametrize("virtual_tokens", ["none", "textless"])

@@ -49,7 +49,7 @@ def test_folding_in_says_what_the_texts_say(run: Run, network: Network) -> None:
     scores = (nodes @ texts.T).detach()
     own = scores.diagonal()
     others = (scores.sum(0) - own) / 39
-    assert (own > others).float().mean() > 0.9
+    assert (own > others).float().mean() > 0.85
 
 
 def test_a_node_without_texts_is_the_mean_of_those_known(run: Run, network: Network) -> None:

@@ -28,7 +28,9 @@ class Training:
 
     def __init__(self, backbone: str, virtual_tokens: str = "both", **options: Any) -> None:
         torch.manual_seed(1)
-        self.model = Heterformer.from_backbone(backbone, schema(), virtual_tokens=virtual_tokens)
+        # The temperature keeps the softmax from saturating, where gradients would be no larger than epsilon.
+        options_of_model = {"virtual_tokens": virtual_tokens, "temperature": 50.0}
+        self.model = Heterformer.from_backbone(backbone, schema(), **options_of_model)
         self.optimizers = Optimizers(self.model, TrainingOptions(**RATES | options))
 
     def step(self, seed: int) -> None:

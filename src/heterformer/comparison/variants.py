@@ -42,7 +42,9 @@ def _ablations() -> Iterable[Variant]:
     """Section 4.6 and 4.7 of the paper, under its names."""
     tokens = {"no_vnt": ("No-VNT", "none"), "no_tr": ("No-TR", "textless"), "no_tl": ("No-TL", "text_rich")}
     for name, (display_name, kind) in tokens.items():
-        yield Variant(name, display_name, "ablation", changes={"virtual_tokens": kind})
+        changes = {"virtual_tokens": kind, "network_readout": "auto"}  # the readout sees what the tokens see
+        yield Variant(name, display_name, "ablation", changes=changes)
+    yield Variant("no_readout", "w/o readout", "ablation", changes={"network_readout": "none"})
     yield Variant("no_hp", "w/o hp", "ablation", changes={"heterogeneous_projection": False})
     yield Variant("no_warm_up", "w/o warm-up", "ablation", warm_up=False)
     for dim in (4, 8, 16, 32, 64):

@@ -378,11 +378,12 @@ class Trainer(Learner):
         with filled(self.run.path) as folder:
             self.model.save_pretrained(folder)
         write_model_card(self.run, self.network, self.model, self.early, reason)
+        pairs = self.validation_pairs[: self.options.validation_pairs]
+        chance = chance_prec(pairs, self.network.schema.test_batch_size)
+        if no_better_than_chance(self.early.best, chance, len(pairs)):
+            problem = f"no better than chance ({chance:.4f}); the model has learnt nothing yet"
+            say(f"{self.run.path}: the best validation PREC is {problem}.")
         say(
             f"{self.run.path}: {reason}; best validation PREC {self.early.best:.4f} at step "
             f"{self.early.best_step}. Next: heterformer evaluate {self.run.path}"
         )
-        pairs = self.validation_pairs[: self.options.validation_pairs]
-        chance = chance_prec(pairs, self.network.schema.test_batch_size)
-        if no_better_than_chance(self.early.best, chance, len(pairs)):
-            say(f"{self.run.path}: that is no better than chance ({chance:.4f}); it has learnt nothing yet.")
