@@ -367,6 +367,7 @@ def test_ctrl_c_saves_and_says_how_to_go_on(whole: Run, tmp_path: Path, signal_n
 
 FLAGS = {
     "textless_dim": 8,
+    "neighbor_dropout": 0.0,
     "warm_up_epochs": 2,
     "warm_up_batch_size": 128,
     "batch_size": 16,
