@@ -344,11 +344,7 @@ def test_a_run_killed_while_its_model_is_written_writes_it_the_next_time(
 def test_ctrl_c_saves_and_says_how_to_go_on(whole: Run, tmp_path: Path, signal_number: int) -> None:
     path, log = tmp_path / "run", tmp_path / "log"
     flags = {"max_steps": STEPS, "backbone": tiny_reader(), "checkpoint_minutes": MANY, **FLAGS}
-    words = [
-        word
-        for name, value in flags.items()
-        for word in (f"--{'neighbor_dropout': 0.0,name.replace('_', '-')}", str(value))
-    ]
+    words = [word for name, value in flags.items() for word in (f"--{name.replace('_', '-')}", str(value))]
     arguments = ["train", str(tiny_network().path), str(path), *words]
     process = start_process(log, waiting_at, 5, tmp_path / "interrupted", cli.main, arguments)
     wait_for_lines(path / "metrics.jsonl", 5, process)
