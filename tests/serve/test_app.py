@@ -129,6 +129,16 @@ def test_state_and_description(client: httpx.Client) -> None:
     assert "heterformer_batch_texts_count" in counted
 
 
+def logged(running: Server, request_id: str) -> list[dict[str, Any]]:
+    """The log up to the line of a request, which may come a moment after its answer."""
+    for _ in range(200):
+        lines = [json.loads(x) for x in running.log.read_text().splitlines(keepends=True) if x.endswith("\n")]
+        if any(line.get("request_id") == request_id for line in lines):
+            break
+        time.sleep(0.05)
+    return lines
+
+
 def test_every_answer_has_an_id_and_security_headers(running: Server, client: httpx.Client) -> None:
     for path in ("/health", "/nope", "/docs", "/nodes/x/y"):
         answer = client.get(path, headers={"x-request-id": "my-id.1"})
@@ -139,7 +149,7 @@ def test_every_answer_has_an_id_and_security_headers(running: Server, client: ht
         assert "server" not in answer.headers
     made = client.get("/health", headers={"x-request-id": 'a"b\\c'}).headers["x-request-id"]
     assert len(made) == 32
-    lines = [json.loads(line) for line in running.log.read_text().splitlines()]
+    lines = logged(running, made)
     assert {"my-id.1", made} <= {line.get("request_id") for line in lines}
     assert {"time", "level", "method", "path", "status", "ms"} <= set(lines[-1])
 
