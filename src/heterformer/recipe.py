@@ -1,4 +1,4 @@
-"""The default recipe: how the tool trains unless it is told otherwise, where this is not the paper's way.
+"""The default recipe: the training defaults that depart from the paper.
 
 To change a default is to change its ``value`` here. ``earlier`` is what runs have that were started
 when the default was another one, or that are older than the option: they are resumed with it.

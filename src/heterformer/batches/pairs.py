@@ -122,7 +122,7 @@ class TrainingBatches:
         return bare
 
     def _bare_negatives(self, epoch: int, step: int, nodes: Ints) -> NDArray[np.bool_]:
-        """Which negatives have no neighbours: as many as keys, or they could be told apart by it."""
+        """Which negatives have no neighbours: as large a share as of the keys, or it would give them away."""
         if self.neighbor_dropout_of == "queries":
             return np.zeros(len(nodes), dtype=bool)
         key = stream_key(NEIGHBOR_DROPOUT, self.seed, epoch, step, 1)
