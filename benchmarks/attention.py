@@ -26,15 +26,17 @@ def main() -> None:
     options = parser.parse_args()
     for run in options.runs:
         explainer = Explainer(run)
-        node_type = explainer.schema.predicted.source
+        node_type = explainer.schema.predicted[0].source
         count = explainer.schema.counts[node_type]
         chosen = np.random.default_rng(options.seed).choice(count, min(count, options.nodes), replace=False)
         attention: dict[str, list[list[float]]] = {}
         for row in chosen.tolist():
-            found = explainer.explain(Node(node_type, row))
-            assert isinstance(found, TextExplanation)
-            for token in found.virtual_tokens:
-                layers = [layer.virtual[token.kind] for layer in found.layers if token.kind in layer.virtual]
+            explanation = explainer.explain(Node(node_type, row))
+            assert isinstance(explanation, TextExplanation)
+            for token in explanation.virtual_tokens:
+                layers = [
+                    layer.virtual[token.kind] for layer in explanation.layers if token.kind in layer.virtual
+                ]
                 attention.setdefault(token.kind, []).append(layers)
         for kind, values in attention.items():
             by_layer = " ".join(f"{value:.3f}" for value in np.mean(values, 0))

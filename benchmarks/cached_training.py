@@ -106,8 +106,8 @@ def seconds(shape: Shape, texts: int, repeats: int, folder: Path) -> dict[str, f
             start = clock()
             form()
             times[name].append(clock() - start)
-    found = {name: statistics.median(values) for name, values in times.items()}
-    return found | {"text": found["text"] / READ}
+    medians = {name: statistics.median(values) for name, values in times.items()}
+    return medians | {"text": medians["text"] / READ}
 
 
 def main() -> None:

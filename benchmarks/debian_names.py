@@ -48,8 +48,8 @@ def main(debian: Annotated[DebianOptions, tyro.conf.arg(name="")], seed: int = 0
             network = build_debian(out, replace(debian, mask_names=mask))
             most = network.schema.max_tokens
             texts = [" ".join(text.split()[:most]) for text in network.texts("package")]
-            by_mask[mask] = found = precision(network, texts, words, seed)
-            print(f"{'masked' if mask else 'plain'} texts: PREC {found:.4f} among {len(texts):,} packages")
+            by_mask[mask] = score = precision(network, texts, words, seed)
+            print(f"{'masked' if mask else 'plain'} texts: PREC {score:.4f} among {len(texts):,} packages")
             letters = TfidfVectorizer(analyzer="char_wb", ngram_range=(3, 4))
             names = [re.sub("[-0-9]", " ", name) for name in network.ids("package")]
             print(f"names alone: PREC {precision(network, names, letters, seed):.4f}")

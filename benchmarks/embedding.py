@@ -140,9 +140,9 @@ def compare(name: str, nodes: int, literal_nodes: int) -> str:
             return vectors.matrix("text")
 
         with FlopCounterMode(display=False) as counter:
-            found = ours()
+            actual = ours()
         expected = literally().numpy()
-        difference = np.abs(found[:literal_nodes] - expected).max()
+        difference = np.abs(actual[:literal_nodes] - expected).max()
         assert difference < 1e-4, f"vectors differ by {difference}"
         times: dict[str, list[float]] = {"ours": [], "literal": [], "peak": []}
         for _ in range(3):
@@ -168,7 +168,7 @@ def save_shallow(folder: str) -> None:
 
 
 def memory(nodes: int) -> float:
-    """MB at the peak of embedding a network of so many short texts; meant for a process of its own."""
+    """MB at the peak of embedding a network of short texts; meant for a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
         network = Network.open(build_in_own_process(nodes, Path(folder)))
         tokenizer = AutoTokenizer.from_pretrained(backbone_path("minilm"))
@@ -204,8 +204,10 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--shapes", nargs="*", default=list(SHAPES), choices=list(SHAPES))
     parser.add_argument("--memory", type=int, nargs="*", default=[10_000, 200_000])
-    parser.add_argument("--peak-of", type=int, help="only print the peak memory with so many nodes, MB")
-    parser.add_argument("--build", nargs=2, help="only build a network of so many nodes in a folder")
+    parser.add_argument(
+        "--peak-of", type=int, help="print only the peak memory in MB for this number of nodes"
+    )
+    parser.add_argument("--build", nargs=2, help="build only a network: number of nodes and folder")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     if options.build:
@@ -219,8 +221,8 @@ def main() -> None:
         peaks = []
         for nodes in options.memory:
             command = [sys.executable, __file__, "--peak-of", str(nodes), "--threads", str(options.threads)]
-            found = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-            peaks.append(float(found.split()[-1]))
+            output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+            peaks.append(float(output.split()[-1]))
             print(f"{nodes:,} nodes: peak memory {peaks[-1]:.0f} MB above the start")
         growth = peaks[-1] - peaks[0]
         figures.append(f"memory grows by {growth:.0f} MB (target below 300)")

@@ -63,7 +63,7 @@ def bf16() -> AbstractContextManager[object]:
 def vectors_of(run: OpenRun, rows: np.ndarray) -> Tensor:
     batcher = Batcher(run.batcher.visible, run.batcher.tokens)
     return center_vectors(
-        run.model, batcher, run.network.schema.predicted.source, rows, StableSampler(run.network, 0)
+        run.model, batcher, run.network.schema.predicted[0].source, rows, StableSampler(run.network, 0)
     )
 
 
@@ -85,7 +85,7 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     warnings.filterwarnings("ignore", ".*quantized tensor creation.*")  # PyTorch means to drop int8 tensors
     run = open_run(options.run)
-    count = run.network.schema.counts[run.network.schema.predicted.source]
+    count = run.network.schema.counts[run.network.schema.predicted[0].source]
     rows = np.random.default_rng(0).choice(count, min(options.nodes, count), replace=False)
     engines: dict[str, Callable[[], AbstractContextManager[object]]] = {
         "float32": nullcontext,
@@ -94,17 +94,17 @@ def main() -> None:
     }
     clock = time.process_time if options.threads == 1 else time.perf_counter
     times: dict[str, list[float]] = {name: [] for name in engines}
-    found: dict[str, Tensor] = {}
+    by_precision: dict[str, Tensor] = {}
     for _ in range(options.repeats):
         for name, engine in engines.items():
             with engine():
                 start = clock()
-                found[name] = vectors_of(run, rows)
+                by_precision[name] = vectors_of(run, rows)
                 times[name].append(clock() - start)
-    exact = nearest(found["float32"], 10)
+    exact = nearest(by_precision["float32"], 10)
     for name in engines:
-        cosine = F.cosine_similarity(found["float32"], found[name])
-        close = nearest(found[name], 10)
+        cosine = F.cosine_similarity(by_precision["float32"], by_precision[name])
+        close = nearest(by_precision[name], 10)
         first = (close[:, 0] == exact[:, 0]).float().mean()
         shared = (close[:, :, None] == exact[:, None]).any(2).float().mean()
         told = f"cosine {cosine.min():.5f} at least, {cosine.mean():.5f} in the mean"

@@ -72,22 +72,22 @@ def main() -> None:
     large, small = (64, 8) if options.tiny else (options.batch_size, options.micro_batch)
     with tempfile.TemporaryDirectory() as name:
         prepare(Path(name), papers=10 * large, tiny=options.tiny)
-        found = {}
+        results = {}
         for form, sizes in {"micro": (large, small), "plain": (small, 0)}.items():
             arguments = [name, *map(str, sizes), str(2 * large)]
             command = [sys.executable, __file__, "--threads", str(options.threads), "--measure", *arguments]
             done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-            found[form] = json.loads(done.stdout.splitlines()[-1])
+            results[form] = json.loads(done.stdout.splitlines()[-1])
     for form, title in {
         "micro": f"{large} pairs in slices of {small}",
         "plain": f"{small} pairs plain",
     }.items():
-        values = found[form]
+        values = results[form]
         print(
             f"{title:32} {values['memory']:7.0f} MB (process {values['process']:.0f} MB)  "
             f"{1000 * values['seconds']:.1f} ms per pair"
         )
-    ratios = {name: found["micro"][name] / found["plain"][name] for name in found["micro"]}
+    ratios = {name: results["micro"][name] / results["plain"][name] for name in results["micro"]}
     print(
         f"memory {ratios['memory']:.2f} times (target at most {TARGET}), whole process "
         f"{ratios['process']:.2f} times; time per pair {ratios['seconds']:.2f} times"

@@ -82,9 +82,12 @@ def main() -> None:
         for case in CASES:
             command = [sys.executable, __file__, "--threads", str(options.threads), "--case", folder, case]
             done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-            found = json.loads(done.stdout.splitlines()[-1])
-            shares.append(found["told"] / found["measured"])
-            print(f"{case:26} told {found['told']:6.0f} MB  measured {found['measured']:6.0f} MB", flush=True)
+            peaks = json.loads(done.stdout.splitlines()[-1])
+            shares.append(peaks["told"] / peaks["measured"])
+            print(
+                f"{case:26} told {peaks['told']:6.0f} MB  measured {peaks['measured']:6.0f} MB",
+                flush=True,
+            )
     print(f"told is {min(shares):.2f} to {max(shares):.2f} times what was measured")
 
 

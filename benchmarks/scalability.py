@@ -21,11 +21,10 @@ from pathlib import Path
 
 import torch
 
-from heterformer import Network
+from heterformer import Network, Run, TrainingOptions
 from heterformer.models.options import MODEL_OPTIONS
 from heterformer.training.loop import Trainer
-from heterformer.training.options import TrainingOptions, WarmUpOptions
-from heterformer.training.run import Run
+from heterformer.training.options import WarmUpOptions
 
 MODELS = ("bert_mean_sage", "graph_formers", "heterformer")  # those of the paper's table
 

@@ -24,7 +24,7 @@ from textless_scale import schema
 from torch import nn
 from trainers import new_trainer, prepare
 
-from heterformer.distributed import ProcessGroup, leave
+from heterformer.distributed import ProcessGroup, destroy_process_group
 from heterformer.models.textless import TextlessNodes
 
 TOUCHED, DIM = 180, 64
@@ -47,7 +47,7 @@ def pairs_per_second(folder: Path, pairs: int, steps: int) -> float:
 
 
 def bytes_per_step(authors: int, dense: int) -> int:
-    """What ``all_reduce_gradients`` gives away for a table of so many rows and so many dense parameters."""
+    """What ``all_reduce_gradients`` exchanges for a table of authors and dense parameters."""
     processes = ProcessGroup.from_environment("cpu")
     nodes = TextlessNodes(schema(authors), DIM, 2 * DIM, heterogeneous=True)
     rows = (torch.arange(TOUCHED) * (authors // TOUCHED) + processes.rank) % authors
@@ -63,7 +63,7 @@ def bytes_per_step(authors: int, dense: int) -> int:
 
 
 def started(processes: int, *arguments: str) -> float:
-    """The figure that the first of so many processes prints."""
+    """The figure that the main process prints."""
     launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
     command = [sys.executable, *(launcher if processes > 1 else []), __file__, *arguments]
     environment = os.environ | {"OMP_NUM_THREADS": str(2 // processes)}
@@ -91,7 +91,7 @@ def main() -> None:
             figure = float(bytes_per_step(*map(int, options.bytes)))
         if os.environ.get("RANK", "0") == "0":
             print(json.dumps({"figure": figure}), flush=True)
-        leave()
+        destroy_process_group()
         return
 
     pairs, steps = (8, 2) if options.tiny else (options.pairs, options.steps)

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heterformer.search.approximate import ApproximateIndex, Sample, build_index
+from heterformer.search.approximate import LISTS, ApproximateIndex, Sample, build_index
 from heterformer.search.index import ExactIndex, Index, TopRows
 
 WIDTH, DIMENSIONS, FIELDS, PER_TOPIC = 384, 48, 200, 40
@@ -73,8 +73,8 @@ def forgotten(path: Path) -> Path:
 
 def seconds(index: Index, query: NDArray[np.float32], top: int) -> tuple[float, set[int]]:
     start = time.perf_counter()
-    (found,) = index.search(query[None], top)
-    return time.perf_counter() - start, set(found.rows.tolist())
+    (result,) = index.search(query[None], top)
+    return time.perf_counter() - start, set(result.rows.tolist())
 
 
 class LanceIndex:
@@ -103,8 +103,8 @@ class LanceIndex:
         self.probes = probes
 
     def search(self, queries: Any, k: int, without: Any = None) -> list[TopRows]:
-        found = self.table.search(queries[0]).distance_type("dot").nprobes(self.probes).refine_factor(4)
-        rows = found.limit(k).select(["row", "_distance"]).to_arrow()
+        query = self.table.search(queries[0]).distance_type("dot").nprobes(self.probes).refine_factor(4)
+        rows = query.limit(k).select(["row", "_distance"]).to_arrow()
         return [TopRows(rows["row"].to_numpy(), 1 - rows["_distance"].to_numpy())]
 
 
@@ -117,9 +117,9 @@ def measure_lancedb(
     seconds(index, asked[0], top)
     taken, shares = [], []
     for query in asked[1:]:
-        one, found = seconds(index, query, top)
+        one, result = seconds(index, query, top)
         taken.append(one)
-        shares.append(len(found & seconds(ExactIndex(matrix), query, top)[1]) / top)
+        shares.append(len(result & seconds(ExactIndex(matrix), query, top)[1]) / top)
     size = sum(file.stat().st_size for file in (folder / "lance").rglob("*") if file.is_file()) / 1e6
     print(f"          LanceDB: {statistics.median(taken):.4f} s per query, recall@{top} ", end="")
     print(f"{statistics.mean(shares):.3f}, {size:,.0f} MB, built in {built:.0f} s")
@@ -142,18 +142,18 @@ def measure(folder: Path, nodes: int, queries: int, top: int, lancedb: bool) -> 
     for query in asked[1:]:
         taken, true = seconds(exact, query, top)
         slow.append(taken)
-        taken, found = seconds(approximate, query, top)
+        taken, result = seconds(approximate, query, top)
         fast.append(taken)
-        shares.append(len(true & found) / len(true))
+        shares.append(len(true & result) / len(true))
     a, b, recall = statistics.median(slow), statistics.median(fast), statistics.mean(shares)
     print(f"{nodes:>9,} vectors, {matrix.nbytes / 1e6:,.0f} MB")
     if lancedb:
         measure_lancedb(folder, matrix, approximate, asked, top)
-    size = path.stat().st_size / 1e6
+    size = (path / LISTS).stat().st_size / 1e6
     del matrix, exact, approximate
     cold, _ = seconds(ExactIndex(mapped(forgotten(folder / "vectors.npy"))), asked[0], top)
     vectors = mapped(forgotten(folder / "vectors.npy"))
-    cold_index, _ = seconds(ApproximateIndex.open(forgotten(path), vectors), asked[0], top)
+    cold_index, _ = seconds(ApproximateIndex.open(forgotten(path / LISTS).parent, vectors), asked[0], top)
     print(f"          exact: {a:.4f} s per query, {cold:.2f} s if files are not in the cache")
     print(f"          index: {b:.4f} s per query, {cold_index:.2f} s if files are not in the cache")
     print(f"          recall@{top} {recall:.3f} ({told:.3f} told when built)")

@@ -45,17 +45,18 @@ def new_run(folder: Path, papers: int) -> Path:
 
 
 @contextmanager
-def served(run: Path) -> Iterator[str]:
-    command = [sys.executable, "-m", "heterformer", "serve", str(run), "--port", "0"]
+def served(run: Path, *flags: str) -> Iterator[tuple[str, int]]:
+    """The address of a server, and its process."""
+    command = [sys.executable, "-m", "heterformer", "serve", str(run), "--port", "0", *flags]
     environment = os.environ | {"PYTHONUNBUFFERED": "1"}
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
     )
     try:
         assert process.stdout is not None
-        found = re.search(r"http://\S+?:\d+", process.stdout.readline())
-        assert found is not None
-        yield found[0]
+        match = re.search(r"http://\S+?:\d+", process.stdout.readline())
+        assert match is not None
+        yield match[0], process.pid
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(60)
@@ -84,12 +85,12 @@ def measure(address: str, path: str, field: str, clients: int, seconds: float) -
 
 def seconds_per_process(run: Path, times: int = 3) -> float:
     command = [sys.executable, "-m", "heterformer", "search", str(run), QUERIES[0], "--json"]
-    found = []
+    results = []
     for _ in range(times):
         start = time.perf_counter()
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        found.append(time.perf_counter() - start)
-    return statistics.median(found)
+        results.append(time.perf_counter() - start)
+    return statistics.median(results)
 
 
 def seconds_in_a_loop(run: Path, seconds: float) -> float:
@@ -113,7 +114,7 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         run = options.run or new_run(Path(folder), options.papers)
-        with served(run) as address:
+        with served(run) as (address, _):
             ask(address, "/search", "text", 0, 1)
             rates = [measure(address, "/search", "text", n, options.seconds) for n in options.clients]
             for clients in options.clients:

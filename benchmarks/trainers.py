@@ -21,11 +21,17 @@ def prepare(folder: Path, papers: int, tiny: bool) -> None:
     spec = write_synthetic(folder / "tables", SyntheticOptions(papers=papers))
     Network.build(spec, folder / "network")
     if tiny:
-        tokenizer = AutoTokenizer.from_pretrained(backbone_path("minilm"))
-        sizes = {"num_hidden_layers": 2, "hidden_size": 32, "num_attention_heads": 2}
-        config = BertConfig(vocab_size=len(tokenizer), intermediate_size=64, **sizes)
-        BertModel(config).save_pretrained(folder / "backbone")
-        tokenizer.save_pretrained(folder / "backbone")
+        save_tiny_backbone(folder / "backbone")
+
+
+def save_tiny_backbone(folder: Path) -> str:
+    """A random BERT of two narrow layers with MiniLM's tokenizer."""
+    tokenizer = AutoTokenizer.from_pretrained(backbone_path("minilm"))
+    sizes = {"num_hidden_layers": 2, "hidden_size": 32, "num_attention_heads": 2}
+    config = BertConfig(vocab_size=len(tokenizer), intermediate_size=64, **sizes)
+    BertModel(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return str(folder)
 
 
 def new_trainer(folder: Path, processes: ProcessGroup | None = None, **options: Any) -> Trainer:

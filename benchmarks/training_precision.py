@@ -58,7 +58,7 @@ def seconds(shape: Shape, repeats: int) -> dict[str, float]:
         start = clock()
         steps[name]()
         times[name].append(clock() - start)
-    return {name: statistics.median(found[1:]) for name, found in times.items()}
+    return {name: statistics.median(values[1:]) for name, values in times.items()}
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """One training step of Heterformer against the same step in its literal padded form, in time and memory.
 
-    python benchmarks/training_step.py [--repeats 5] [--threads 1]
+    python benchmarks/training_step.py [--repeats 5] [--threads 1] [--network-readout both|none]
 
 Both forms take the same batch of 30 pairs and the same MiniLM weights, compute the in-batch
 cross-entropy (Eq. 13), its gradients, and an optimiser step, with the PLM's own dropout. The literal form
@@ -82,7 +82,16 @@ class LiteralHeterformer(nn.Module):
                 after = self.aggregate(aggregations[f"textless_{number}"], center[:, :1], textless)
                 center = self.asymmetric(layer, center, torch.cat([before, center, after], 1), centers_mask)
             neighbors = layer(neighbors, neighbors_mask)
-        return center[:, 0]
+        vectors, readout = center[:, :1], self.model.network_readout
+        final = neighbors[:, 0].view(centers, text_neighbors, -1)
+        messages = {"text_rich": self.model.edge_projections(text_edge, final), "textless": textless}
+        edges = {"text_rich": [text_edge], "textless": textless_edges}
+        for kind in readout.kinds:
+            counts = [len(batch.neighbors[r].node) // centers for r in edges[kind]]
+            for r, block in zip(edges[kind], messages[kind].split(counts, 1), strict=True):
+                gate = readout.gates[kind][self.model.edge_types[kind].index(r)]
+                vectors = vectors + gate * block.mean(1, keepdim=True)
+        return vectors[:, 0]
 
     def aggregate(self, weights: Any, center: Tensor, messages: Tensor) -> Tensor:
         entries = torch.cat([center, messages], 1)
@@ -100,35 +109,35 @@ class LiteralHeterformer(nn.Module):
         return layer.output(layer.intermediate(hidden), hidden)
 
 
-def our_step(shape: Shape) -> tuple[Callable[[], Tensor], nn.Module]:
-    model, batch = new_model(shape), shape.batch()
+def our_step(shape: Shape, readout: str) -> tuple[Callable[[], Tensor], nn.Module]:
+    model, batch = new_model(shape, network_readout=readout), shape.batch()
     return training_step(lambda: model.encode_batch(batch), new_optimizers(model)), model
 
 
-def literal_step(shape: Shape) -> tuple[Callable[[], Tensor], nn.Module]:
-    model, batch = LiteralHeterformer(new_model(shape)), shape.batch()
+def literal_step(shape: Shape, readout: str) -> tuple[Callable[[], Tensor], nn.Module]:
+    model, batch = LiteralHeterformer(new_model(shape, network_readout=readout)), shape.batch()
     return training_step(lambda: model(batch), [torch.optim.AdamW(model.parameters(), lr=1e-5)]), model
 
 
 STEPS = {"ours": our_step, "literal": literal_step}
 
 
-def check_same_loss(shape: Shape) -> None:
+def check_same_loss(shape: Shape, readout: str) -> None:
     """Without dropout, two steps of both forms have the same losses."""
     losses = {}
     for name, new_step in STEPS.items():
-        step, model = new_step(shape)
+        step, model = new_step(shape, readout)
         model.eval()
         losses[name] = torch.stack([step() for _ in range(2)])
     difference = float((losses["ours"] - losses["literal"]).abs().max())
     assert difference < 1e-4, f"losses differ by {difference}: {losses}"
 
 
-def seconds(shape: Shape, repeats: int) -> dict[str, float]:
+def seconds(shape: Shape, readout: str, repeats: int) -> dict[str, float]:
     """Median time of a step in each form, steps alternating."""
     steps = {}
     for name, new_step in STEPS.items():
-        steps[name], model = new_step(shape)
+        steps[name], model = new_step(shape, readout)
         model.train()
         steps[name]()
     clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
@@ -141,9 +150,9 @@ def seconds(shape: Shape, repeats: int) -> dict[str, float]:
     return {name: statistics.median(values) for name, values in times.items()}
 
 
-def peak_memory(shape: Shape, form: str) -> float:
+def peak_memory(shape: Shape, readout: str, form: str) -> float:
     """MB that two steps need beyond what is there before them; meant for a process of its own."""
-    step, model = STEPS[form](shape)
+    step, model = STEPS[form](shape, readout)
     model.train()
     before = _status("VmRSS")
     step()
@@ -170,23 +179,24 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--shapes", nargs="+", default=list(SHAPES))
     parser.add_argument(
+        "--network-readout", choices=("both", "none"), default="both", help="'none' is the paper's model"
+    )
+    parser.add_argument(
         "--memory", choices=STEPS, help="only print the peak memory of one form of one shape, MB"
     )
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     if options.memory:
-        print(peak_memory(SHAPES[options.shapes[0]], options.memory))
+        print(peak_memory(SHAPES[options.shapes[0]], options.network_readout, options.memory))
         return
 
     figures = []
     for name in options.shapes:
         shape = SHAPES[name]
-        check_same_loss(shape)
-        took = seconds(shape, options.repeats)
-        memory = {
-            form: in_own_process("--memory", form, "--shapes", name, "--threads", str(options.threads))
-            for form in STEPS
-        }
+        check_same_loss(shape, options.network_readout)
+        took = seconds(shape, options.network_readout, options.repeats)
+        same = ["--threads", str(options.threads), "--network-readout", options.network_readout]
+        memory = {form: in_own_process("--memory", form, "--shapes", name, *same) for form in STEPS}
         faster, share = took["literal"] / took["ours"], memory["ours"] / memory["literal"]
         for form in STEPS:
             print(f"{name:10} {form:8} {took[form]:7.3f} s  {memory[form]:7.0f} MB")

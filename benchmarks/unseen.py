@@ -41,8 +41,8 @@ def main() -> None:
     options = parser.parse_args()
     run, other = Run(options.inductive), Run(options.transductive)
     network, split = run.network(), run.split(run.network())
-    source = network.schema.predicted.source
-    asked = _touching(split, network.schema.predicted)
+    source = network.schema.predicted[0].source
+    asked = _touching(split, network.schema.predicted[0])
     learnt = {tuple(pair) for pair in other.split(network).train.tolist()}
     asked = {name: _without(pairs, learnt) for name, pairs in asked.items()}
     tokens = open_tokens(network, AutoTokenizer.from_pretrained(run.path))
@@ -50,7 +50,7 @@ def main() -> None:
     known = KnownNodes.open(run.path)
     assert known is not None
     unseen = {t: np.flatnonzero(ids.is_null().to_numpy()) for t, ids in known.ids.items()}
-    without = VisibleNetwork(network, split.held_out, unseen)
+    without = VisibleNetwork(network, split.hidden_pairs, unseen)
     model = run.model()
     with tempfile.TemporaryDirectory() as folder:
         folded, _ = adapt_to_network(model, visible, tokens, Path(folder))
@@ -70,9 +70,9 @@ def main() -> None:
             continue
         figures = []
         for name, (encoder, view) in rows.items():
-            found = _metrics(encoder, view, tokens, pairs, run.options().seed)
-            figures.append(f"{name} {found['prec']:.4f}/{found['mrr']:.4f}")
-            values = f"PREC {found['prec']:.4f}  MRR {found['mrr']:.4f}  NDCG {found['ndcg']:.4f}"
+            metrics = _metrics(encoder, view, tokens, pairs, run.options().seed)
+            figures.append(f"{name} {metrics['prec']:.4f}/{metrics['mrr']:.4f}")
+            values = f"PREC {metrics['prec']:.4f}  MRR {metrics['mrr']:.4f}  NDCG {metrics['ndcg']:.4f}"
             print(f"{which}: {name:32} {values}", flush=True)
         print(f"{which}, PREC/MRR: " + "; ".join(figures))
 

@@ -56,6 +56,7 @@ def main() -> None:
     heterformer("explain", run, node, "--top", 5)
     console.rule("what to try next")
     console.print(
+        f"make explore    # a map to search and look around in, in a browser: heterformer serve {run}\n"
         f".venv/bin/heterformer search {run} 'some words of a title'\n"
         f".venv/bin/heterformer explain {run} {node} --against {runs['text only'].path}\n"
         f"Describe your own tables as {spec} does, then: heterformer build, train, evaluate.",
@@ -84,11 +85,11 @@ def nearest(network: Network, runs: dict[str, Run], paper: int, count: int = 5) 
         vectors = embed(run.model(), network)["paper"]  # (n, d)
         scores = vectors @ vectors[paper]
         scores[paper] = -np.inf
-        found = np.argsort(-scores)[:count]
-        marks = ["[green]✓[/]" if fields[row] == fields[paper] else "[red]✗[/]" for row in found]
-        titles = network.texts("paper", found)
+        best = np.argsort(-scores)[:count]
+        marks = ["[green]✓[/]" if fields[row] == fields[paper] else "[red]✗[/]" for row in best]
+        titles = network.texts("paper", best)
         columns.append(
-            [f"{m} {t} [dim]({fields[r]})[/]" for m, t, r in zip(marks, titles, found, strict=True)]
+            [f"{m} {t} [dim]({fields[r]})[/]" for m, t, r in zip(marks, titles, best, strict=True)]
         )
     for cells in zip(*columns, strict=True):
         table.add_row(*cells)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from multiprocessing.process import BaseProcess
@@ -32,25 +32,31 @@ WORDS = (*SPECIAL, *dict.fromkeys(word for phrase in VOCABULARY for word in phra
 
 
 def save_reader(
-    folder: Path, layers: int = 2, width: int = 16, heads: int = 2, seed: int = 0, **more: Any
+    folder: Path,
+    layers: int = 2,
+    width: int = 16,
+    heads: int = 2,
+    seed: int = 0,
+    words: Sequence[str] = WORDS,
+    **more: Any,
 ) -> str:
     """A randomly initialised BERT with one token per word of the synthetic titles, and its tokenizer."""
     torch.manual_seed(seed)
     sizes = {"num_hidden_layers": layers, "hidden_size": width, "num_attention_heads": heads}
     config = BertConfig(
-        vocab_size=len(WORDS), intermediate_size=2 * width, max_position_embeddings=32, **sizes | more
+        vocab_size=len(words), intermediate_size=2 * width, max_position_embeddings=32, **sizes | more
     )
     BertModel(config).save_pretrained(folder)
-    tokenizer = new_tokenizer(WORDS)
+    tokenizer = new_tokenizer(words)
     tokenizer.backend_tokenizer.normalizer = normalizers.Lowercase()
     tokenizer.save_pretrained(folder)
     return str(folder)
 
 
-def sharp_reader(folder: Path, seed: int) -> str:
+def sharp_reader(folder: Path, seed: int, words: Sequence[str] = WORDS) -> str:
     """A reader without dropout that starts large enough for words to matter at once."""
     no_dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-    return save_reader(folder, width=64, heads=4, seed=seed, initializer_range=0.1, **no_dropout)
+    return save_reader(folder, width=64, heads=4, seed=seed, words=words, initializer_range=0.1, **no_dropout)
 
 
 def synthetic_network(folder: Path, papers: int = 200, **more: Any) -> Network:
@@ -63,6 +69,8 @@ def tiny_options(backbone: str, **changes: Any) -> TrainingOptions:
     """A training of a few quick steps; ``changes`` are options of the training or of any model."""
     model = MODEL_OPTIONS[changes.pop("model", "heterformer")]
     usual = {"backbone": backbone, "textless_dim": 8}
+    if backbone == tiny_reader():  # whose texts need not be looked at
+        usual |= {"neighbor_pooling": "cls", "readout": "cls", "normalize": "no", "temperature": 1.0}
     values = {name: value for name, value in usual.items() if name in model.option_names()}
     values |= {name: changes.pop(name) for name in tuple(changes) if name in model.option_names()}
     changes = {n: v for n, v in changes.items() if n not in EveryModelOptions.option_names()}
@@ -115,7 +123,7 @@ def start_process(log: Path, function: Callable[..., Any], *arguments: Any) -> B
     ProcessGroup are forked from one that has imported everything already and has no threads.
     """
     processes = multiprocessing.get_context("forkserver")
-    processes.set_forkserver_preload(["heterformer.training.loop", "heterformer.embedding.embed"])
+    processes.set_forkserver_preload(["heterformer.training.train", "heterformer.embedding.embed"])
     process = processes.Process(target=_in_process, args=(log, function, *arguments), daemon=True)
     process.start()
     return process

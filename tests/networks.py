@@ -163,6 +163,8 @@ class Facts:
     """Columns of the query type's table by what they are for: label, split, time."""
     tableless: frozenset[NodeType] = frozenset()
     """Types whose nodes are those that relations name."""
+    edge_values: dict[str, dict[str, list[float]]] = field(default_factory=dict)
+    """Weights and times of relations, in the order of their edges: ``{"cites": {"time": [...]}}``."""
 
     @property
     def predicted(self) -> Relation:
@@ -200,8 +202,10 @@ class Facts:
         tables: dict[str, Any] = {}
         for relation, edges in self.relations.items():
             ends = {"from": relation.source, "to": relation.target}
-            relations[relation.name] = {**ends, "columns": ["a", "b"]}
-            tables[relation.name] = pl.DataFrame(edges, schema={"a": str, "b": str}, orient="row")
+            values = self.edge_values.get(relation.name, {})
+            relations[relation.name] = {**ends, "columns": ["a", "b"], **{name: name for name in values}}
+            table = pl.DataFrame(edges, schema={"a": str, "b": str}, orient="row")
+            tables[relation.name] = table.with_columns(**{n: pl.Series(v) for n, v in values.items()})
         rest = {"predict": self.predict, "neighbors": self.fan_out}
         return Network.from_frames({"nodes": nodes, "relations": relations, **rest}, frames, tables, out)
 
@@ -321,7 +325,7 @@ def split_of(network: Network, options: SplitOptions) -> Split:
 
 def pairs_of(network: Network, pairs: Pairs, relation: Relation | None = None) -> list[tuple[str, str]]:
     """Pairs of rows of a relation, of the predicted one unless told, as pairs of ids."""
-    ends = relation or network.schema.predicted
+    ends = relation or network.schema.predicted[0]
     return list(
         zip(network.ids(ends.source, pairs[:, 0]), network.ids(ends.target, pairs[:, 1]), strict=True)
     )

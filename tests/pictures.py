@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import struct
 from pathlib import Path
+from typing import Any
+
+import pytest
+from matplotlib.figure import Figure
 
 
 def size_of(path: Path) -> tuple[int, int]:
@@ -20,3 +24,16 @@ def check_picture(path: Path, tallest: int = 800) -> None:
     assert width == 660
     assert 200 <= height <= tallest
     assert 5_000 < path.stat().st_size < 200_000
+
+
+def drawings(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
+    """The figures that are written from now on."""
+    found: list[Figure] = []
+    save = Figure.savefig
+
+    def savefig(self: Figure, *args: Any, **more: Any) -> None:
+        found.append(self)
+        save(self, *args, **more)
+
+    monkeypatch.setattr(Figure, "savefig", savefig)
+    return found

@@ -1,12 +1,13 @@
 """Algorithm 1 written out literally, as the yardstick for ``Heterformer``.
 
-Loops over nodes; every text padded to the length limit, with attention masks; every neighbour of every
-centre through every layer, however often it occurs. Nothing here is clever, and nothing is shared with
-the model but its parameters.
+Loops over nodes; every text, or every window of a long one, padded to the length limit, with attention masks;
+every neighbour of every centre through every layer, however often it occurs. Nothing here is clever, and
+nothing is shared with the model but its parameters.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -17,6 +18,8 @@ from heterformer.batches.batch import Batch
 from heterformer.models import Heterformer
 from heterformer.network.schema import EdgeType
 
+Window = tuple[Tensor, Tensor]  # states or tokens, and which of them are real
+
 
 def reference_vectors(model: Heterformer, batch: Batch) -> Tensor:
     """(B, d): what ``model.encode_batch(batch)`` must return."""
@@ -26,61 +29,89 @@ def reference_vectors(model: Heterformer, batch: Batch) -> Tensor:
 def _center_vector(model: Heterformer, batch: Batch, i: int) -> Tensor:
     """Algorithm 1 for centre v_i."""
     config, schema, plm = model.config, model.schema, model.backbone
-    tokens, mask = _padded_text(model, batch, int(batch.centers[i]))
-    text_rich: list[tuple[EdgeType, Tensor, Tensor]] = []  # (r, H_{v_j}, mask of v_j)
+    text_rich: list[tuple[EdgeType, list[Window]]] = []  # (r, H_{v_j} and mask of v_j)
     textless: list[tuple[EdgeType, Tensor]] = []  # (r, h_{v_s})
     for r, edges in batch.neighbors.items():
         for center, node in zip(edges.center.tolist(), edges.node.tolist(), strict=True):
             if center == i and r.neighbor in schema.text_rich:
-                neighbor_tokens, neighbor_mask = _padded_text(model, batch, node)
-                text_rich.append((r, _embed(plm, neighbor_tokens), neighbor_mask))
+                text_rich.append((r, _embedded_windows(model, batch, node)))
             elif center == i:
                 row = int(batch.textless[r.neighbor][node])
                 textless.append((r, _textless(model, r.neighbor, row)))
 
-    hidden = _embed(plm, tokens)  # H^(0), (max_tokens, d)
+    text = _embedded_windows(model, batch, int(batch.centers[i]))  # H^(0), (max_tokens, d)
     for number in range(len(layers_of(plm))):
         virtual = []
-        center = _state(model, hidden, mask)  # h^(l), (d,)
+        center = _state(model, text)  # h^(l), (d,)
         if number > 0 and config.virtual_tokens in ("both", "text_rich"):
-            messages = [_project(model, r, _state(model, h, m)) for r, h, m in text_rich]
+            messages = [_project(model, r, _state(model, windows)) for r, windows in text_rich]
             virtual.append(_aggregate(_aggregation(model, "text_rich", number), center, messages))
         if number > 0 and config.virtual_tokens in ("both", "textless"):
             messages = [_project(model, r, h) for r, h in textless]
             virtual.append(_aggregate(_aggregation(model, "textless", number), center, messages))
-        hidden = _asymmetric_layer(plm, number, hidden, mask, virtual)
-        text_rich = [(r, _plain_layer(plm, number, h, m), m) for r, h, m in text_rich]
+        if number > 0 and config.attribute_token:
+            virtual.append(center + _own_attributes(model, batch, i))
+        text = [(_asymmetric_layer(plm, number, h, m, virtual), m) for h, m in text]
+        text_rich = [
+            (r, [(_plain_layer(plm, number, h, m), m) for h, m in windows]) for r, windows in text_rich
+        ]
 
-    vector = _read(model, hidden, mask)
-    added = []  # network readout: g z, one for each kind of neighbour
+    vector = _read(model, text)
+    added = []  # network readout, one for each kind of neighbour
     if config.network_readout in ("both", "text_rich"):
-        messages = [_project(model, r, _read(model, h, m)) for r, h, m in text_rich]
-        added.append(_gated(model, "text_rich", vector, messages))
+        sent = [(r, _project(model, r, _read(model, windows))) for r, windows in text_rich]
+        added.append(_read_out(model, "text_rich", vector, sent))
     if config.network_readout in ("both", "textless"):
-        messages = [_project(model, r, h) for r, h in textless]
-        added.append(_gated(model, "textless", vector, messages))
+        sent = [(r, _project(model, r, h)) for r, h in textless]
+        added.append(_read_out(model, "textless", vector, sent))
     vector = vector + sum(added)
     return vector / vector.norm() if config.normalize else vector
 
 
-def _read(model: Heterformer, hidden: Tensor, mask: Tensor) -> Tensor:
+def _read(model: Heterformer, windows: list[Window]) -> Tensor:
     """A text's vector, of its last layer's states."""
-    return hidden[0] if model.config.readout == "cls" else hidden[mask].mean(0)
+    return _average(model.config.readout, windows)
 
 
-def _gated(model: Heterformer, kind: str, vector: Tensor, messages: list[Tensor]) -> Tensor:
-    readout = model.network_readout
-    return readout.gates[kind] * _aggregate(readout.aggregations[kind], vector, messages)
+def _average(pooling: str, windows: list[Window]) -> Tensor:
+    states = [hidden[0] if pooling == "cls" else hidden[mask].mean(0) for hidden, mask in windows]
+    return torch.stack(states).mean(0)
 
 
-def _state(model: Heterformer, hidden: Tensor, mask: Tensor) -> Tensor:
+def _read_out(model: Heterformer, kind: str, vector: Tensor, sent: list[tuple[EdgeType, Tensor]]) -> Tensor:
+    """``sum_r g_r mean_{N_r} W_r h_j``, or by option ``g z``."""
+    gates = model.network_readout.gates[kind]
+    if model.config.readout_aggregation == "attention":
+        weights = model.network_readout.aggregations[kind]
+        return gates * _aggregate(weights, vector, [message for _, message in sent])
+    total = torch.zeros_like(vector)
+    for number, edge_type in enumerate(model.edge_types[kind]):
+        messages = [message for r, message in sent if r == edge_type]
+        if messages:
+            total = total + gates[number] * torch.stack(messages).mean(0)
+    return total
+
+
+def _state(model: Heterformer, windows: list[Window]) -> Tensor:
     """What stands for a text in the aggregation: H[CLS], or by option the mean over its tokens."""
-    return hidden[0] if model.config.neighbor_pooling == "cls" else hidden[mask].mean(0)
+    return _average(model.config.neighbor_pooling, windows)
 
 
-def _padded_text(model: Heterformer, batch: Batch, u: int) -> tuple[Tensor, Tensor]:
-    """Token ids padded to the limit, and which of them are real."""
+def _embedded_windows(model: Heterformer, batch: Batch, u: int) -> list[Window]:
+    """A text's windows, or the whole text; each begins and ends with the text's first and last token."""
     tokens = batch.texts.tokens[batch.texts.offsets[u] : batch.texts.offsets[u + 1]]
+    size, parts = model.config.window_tokens, [tokens]
+    if size is not None and len(tokens) > size:
+        inner = tokens[1:-1]
+        count = math.ceil(len(inner) / (size - 2))
+        cuts = [i * len(inner) // count for i in range(count + 1)]
+        parts = [torch.cat([tokens[:1], inner[a:b], tokens[-1:]]) for a, b in itertools.pairwise(cuts)]
+    padded = [_padded(model, part) for part in parts]
+    return [(_embed(model.backbone, part), mask) for part, mask in padded]
+
+
+def _padded(model: Heterformer, tokens: Tensor) -> Window:
+    """Token ids padded to the limit, and which of them are real."""
     limit = model.schema.max_tokens
     padded = torch.full((limit,), model.backbone.config.pad_token_id)
     padded[: len(tokens)] = tokens
@@ -99,7 +130,25 @@ def _textless(model: Heterformer, node_type: str, row: int) -> Tensor:
     nodes = model.textless
     number = model.schema.textless.index(node_type)
     weight = nodes.projections[number if model.config.heterogeneous_projection else 0].weight
-    return weight @ nodes.tables[number].weight[row]
+    h0 = nodes.tables[number].weight[row]
+    if node_type in nodes.encodings:
+        h0 = h0 + _attributes(nodes.attributes[str(number)], nodes.tables[number], row)
+    return weight @ h0
+
+
+def _own_attributes(model: Heterformer, batch: Batch, i: int) -> Tensor:
+    """``A x`` of centre v_i; 0 if nothing is said of it."""
+    for node_type, attributes in batch.attributes.items():
+        for row, center in enumerate(attributes.center.tolist()):
+            if center == i:
+                return _attributes(model.attribute_encoders[node_type], attributes, row)
+    return torch.zeros(model.width)
+
+
+def _attributes(encoder: Any, table: Any, row: int) -> Tensor:
+    """``A x``: number by number, category by category."""
+    terms = [x * encoder.numbers[:, i] for i, x in enumerate(table.numbers[row])]
+    return sum(terms + [encoder.categories[place] for place in table.categories[row].tolist()])
 
 
 def _project(model: Heterformer, r: EdgeType, h: Tensor) -> Tensor:

@@ -15,17 +15,25 @@ import heterformer
 
 PUBLIC = {
     "Network",
+    "Recommender",
     "TrainingOptions",
     "train",
     "Run",
     "Heterformer",
     "load_model",
+    "predict",
     "embed",
     "Vectors",
     "Searcher",
     "evaluate",
     "explain",
+    "finetune",
+    "leave_one_out",
     "compare",
+    "distill",
+    "Student",
+    "LinkLoader",
+    "HeteroTextEncoder",
     "InputError",
 }
 HEAVY = ("torch", "transformers", "sklearn", "matplotlib", "polars", "pyarrow", "accelerate")

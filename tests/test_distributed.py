@@ -18,10 +18,11 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from heterformer.cli.command_lines import training_flags
 from heterformer.distributed import ProcessGroup
 from heterformer.errors import InputError
 from heterformer.models.options import ModelName
-from heterformer.training.options import TrainingOptions, as_flags
+from heterformer.training.options import TrainingOptions
 from heterformer.training.run import Run
 from tests.learning import tiny_network, wait_for_lines
 from tests.training.runs import (
@@ -97,7 +98,7 @@ def test_two_processes_have_the_gradients_of_one_with_twice_the_batch(tmp_path: 
         (cached, {"micro_batch": B}, 1, True),
         (cached | {"hard_negatives": 2}, {}, 1, False),
         ({"precision": "bf16"}, {"micro_batch": B}, 0, True),
-        ({"sparse_tokens": False, "false_negatives": "keep"}, {}, 0, False),
+        ({"textless_dim": 64, "sparse_tokens": False, "false_negatives": "keep"}, {}, 0, False),
     ]
     shared = [(options(**{"batch_size": B, **both}), step, dropout) for both, _, step, dropout in asked]
     found = steps_together(tmp_path, 2, tiny_network().path, shared)
@@ -107,7 +108,7 @@ def test_two_processes_have_the_gradients_of_one_with_twice_the_batch(tmp_path: 
         for each in found[number]:
             assert_close(each, expected, 2**-6 if "precision" in both else 1e-5)
     keep, mask = found[-1][0]["loss"], found[0][0]["loss"]
-    assert keep > mask  # which reached across the two
+    assert keep > mask  # of the same weights and pairs; the mask reached across the two
 
 
 def test_a_process_without_pairs_joins_the_collectives(tmp_path: Path, pairs: int) -> None:
@@ -236,7 +237,7 @@ def line_by_line(run: Run) -> dict[tuple[int, str], dict[str, float]]:
 
 def test_two_processes_train_the_same_run_as_one(whole: Run, alone: Run) -> None:
     assert_similar(whole, alone)
-    assert whole.finished
+    assert whole.is_complete
     assert "training, 16 pairs a step, ended because" in (whole.path / "README.md").read_text()
     assert not (whole.path / "states").exists()
     for sentence in ("validation PREC", "Next: heterformer evaluate"):
@@ -286,7 +287,7 @@ def test_another_world_size_resumes_at_the_same_pair(
 ) -> None:
     trained_by(2, tmp_path, max_steps=3)
     run = trained(tmp_path / "run", batch_size=B, max_steps=5)
-    assert "steps had 16 pairs and have 8 from pair 48 of the epoch on." in capsys.readouterr().err
+    assert "8 pairs per step instead of 16, from pair 48 of the epoch." in capsys.readouterr().err
     position = json.loads((run.last / "state.json").read_text())["position"]
     assert position["step"] == 5
     assert position["step_of_epoch"] == 8
@@ -324,7 +325,7 @@ def test_a_signal_to_one_process_stops_all(whole: Run, tmp_path: Path) -> None:
             process.join()
     step = Run(path).metrics()[-1]["step"]
     assert step < STEPS
-    assert f"saved at step {step}; the same command goes on." in said(tmp_path, 0)
+    assert f"saved at step {step}; the same command resumes." in said(tmp_path, 0)
     run = trained_by(2, tmp_path)
     assert not differ(run, whole)
 
@@ -334,7 +335,7 @@ def test_an_error_is_reported_by_the_main_process_alone(tmp_path: Path) -> None:
     taken.mkdir()
     (taken / "thesis.tex").touch()
     (damaged.last / "model.safetensors").write_bytes(b"")
-    flags = as_flags(options(batch_size=B))
+    flags = training_flags(options(batch_size=B))
     asked = [
         ["train", str(tiny_network().path), *words, *flags]
         for words in ([str(taken)], [str(tmp_path / "new"), "--seed", "RANK"], [str(damaged.path)])
@@ -396,7 +397,7 @@ def test_a_remaining_process_ends_after_a_kill(tmp_path: Path) -> None:
 def test_a_killed_process_ends_the_others(tmp_path: Path, launch: str) -> None:
     """With the launchers themselves, from the command line."""
     path = tmp_path / "run"
-    flags = as_flags(options(batch_size=B, max_steps=None, checkpoint_minutes=MANY, epochs=100_000))
+    flags = training_flags(options(batch_size=B, max_steps=None, checkpoint_minutes=MANY, epochs=100_000))
     train = ["-m", "heterformer", "train", str(tiny_network().path), str(path), *flags]
     command = [sys.executable, "-m", *launch.split(), *train]
     with (tmp_path / "log").open("w") as log:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import heterformer
-from heterformer.errors import OptionError
+from heterformer.errors import InputError, OptionError
 
 ROOT = Path(heterformer.__file__).parent
 FLAG = re.compile(r"(?<![-\w])--[a-z]")
@@ -77,3 +77,29 @@ def flags(source: str) -> list[str]:
 def test_a_flag_is_found() -> None:
     assert flags('raise E(f"{x}: use --device cpu")') == [": use --device cpu"]
     assert flags('"""Like --this."""\nx = "run \'heterformer embed RUN OUT --h0\'"') == []
+
+
+LONG = "x" * 200
+
+
+@pytest.mark.parametrize(
+    ("sentence", "shown"),
+    [
+        (f"t.csv: found {LONG!r}, expected 'a'.", f"t.csv: found '{'x' * 80}…', expected 'a'."),
+        (f"t.csv: found {LONG + chr(39)!r}.", f't.csv: found "{"x" * 80}…".'),
+        (f"the run's seed is {'7' * 400}, expected less.", f"the run's seed is {'7' * 80}…, expected less."),
+        (f"'a.' is not in the list, whose {LONG}", f"'a.' is not in the list, whose {LONG}"),
+        (f"{LONG}.net: not a network.", f"{LONG}.net: not a network."),
+        (f"{LONG}{LONG}: no such file.", f"{'x' * 80}…: no such file."),
+        (f"run 'heterformer build {LONG}'.", f"run 'heterformer build {LONG}'."),
+        (f"found {'x' * 80!r}.", f"found {'x' * 80!r}."),
+    ],
+)
+def test_a_value_that_an_error_repeats_is_cut(sentence: str, shown: str) -> None:
+    assert str(InputError(sentence)) == shown
+
+
+def test_a_value_of_an_option_is_cut() -> None:
+    error = OptionError(Options, "like", f"is {LONG!r}, expected an id.")
+    assert str(error) == f"like is '{'x' * 80}…', expected an id."
+    assert error.worded(str.upper) == f"LIKE is '{'x' * 80}…', expected an id."

@@ -9,7 +9,7 @@ import pytest
 from rich.table import Table
 from rich.text import Text
 
-from heterformer.escapes import markdown_text, spreadsheet_text, terminal_text
+from heterformer.escapes import encodable_text, markdown_text, spreadsheet_text, terminal_text
 from heterformer.progress import DataConsole, say
 from heterformer.tables import Sheet
 
@@ -34,6 +34,26 @@ def test_a_console_shows_names_and_does_not_obey_them() -> None:
     assert r"\x1b[31mred" in shown
     assert not any(letter in shown for letter in ("\x1b[31m", "\x1b]", "\x07", "\x9b", "\x00", "\u202e"))
     assert "\x1b[1m" in shown  # our own styles are not text
+
+
+@pytest.mark.parametrize(
+    ("encoding", "shown"),
+    [
+        ("ascii", r"a -> b..., n\xe4her 1 +/- 2 \u8ad6 #_ |-+*"),
+        ("cp1252", "a -> b…, näher 1 ± 2 \\u8ad6 #_ |-+†"),
+        ("utf-8", "a → b…, näher 1 ± 2 論 █▁ │─┼†"),
+    ],
+)
+def test_what_an_encoding_lacks_is_replaced(encoding: str, shown: str) -> None:
+    text = "a → b…, näher 1 ± 2 論 █▁ │─┼†"
+    assert encodable_text(text, encoding) == shown
+    stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    console = DataConsole(file=stream, width=200)
+    table = Table(title=Text(text))
+    table.add_row(Text(text))
+    console.print(table)
+    stream.flush()
+    assert shown in stream.buffer.getvalue().decode(encoding)  # type: ignore[attr-defined]
 
 
 def test_a_message_shows_a_name_escaped(capsys: pytest.CaptureFixture[str]) -> None:

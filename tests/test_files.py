@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from safetensors import SafetensorError
@@ -22,6 +23,7 @@ from heterformer.files import (
     replace_file,
     replace_folder,
     write_text,
+    writing,
 )
 from tests.networks import files
 
@@ -188,11 +190,30 @@ def test_a_full_disk_is_told_in_one_sentence(tmp_path: Path) -> None:
 def test_a_disk_too_full_for_tensors_is_told_in_one_sentence(tmp_path: Path) -> None:
     folder = tmp_path / "last"
     replaced(folder, "old")
-    told = r"could not be written \(I/O error: .*\); what was there before is as it was"
-    with pytest.raises(InputError, match=told), replace_folder(folder) as partial:
+    with pytest.raises(OSError, match="No space left on device") as caught, replace_folder(folder) as partial:
         raise fill_up(partial)
+    assert caught.value.filename == str(folder)
     assert (folder / "a").read_text() == "old"
     assert files(tmp_path) == {"last", "last/a"}
+
+
+@pytest.mark.parametrize(
+    "error", [OSError(28, "No space left on device"), RuntimeError("os: File too large")]
+)
+@pytest.mark.parametrize("write", [replace_file, replace_folder, writing])
+def test_a_full_disk_names_what_was_to_be_written(write: Any, error: Exception, tmp_path: Path) -> None:
+    """Whichever library notices it; the command line prints file and reason."""
+    with pytest.raises(OSError, match="No space left on device") as caught, write(tmp_path / "out"):
+        raise type(error)(*error.args)
+    assert caught.value.filename == str(tmp_path / "out")
+    assert files(tmp_path) == set()
+
+
+def test_other_mistakes_are_not_taken_for_a_full_disk(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match="another"), writing(tmp_path):
+        raise RuntimeError("another mistake")
+    with pytest.raises(InputError), writing(tmp_path):
+        raise InputError("No space left on device")
 
 
 def test_a_new_folder_overwrites_nothing(tmp_path: Path) -> None:

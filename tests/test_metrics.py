@@ -9,19 +9,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from sklearn.metrics import accuracy_score, f1_score, ndcg_score
+from sklearn.metrics import (
+    accuracy_score,
+    f1_score,
+    mean_absolute_error,
+    ndcg_score,
+    r2_score,
+    root_mean_squared_error,
+)
 
 from heterformer.metrics import (
     CLASSIFICATION_METRICS,
     CLUSTERING_METRICS,
     QUERY_ALONE_METRICS,
     RANKING_METRICS,
+    REGRESSION_METRICS,
     Repeated,
     chance_metrics,
     classification_metrics,
+    decided,
     no_better_than_chance,
     ranking_metric,
     ranking_metrics,
+    recommendation_metrics,
+    regression_metrics,
 )
 from tests.networks import few
 
@@ -166,3 +177,30 @@ def test_within_two_standard_errors_is_no_better_than_chance() -> None:
     assert no_better_than_chance(0.016, 0.01, 1000)  # 0.01 + 2 * 0.00315
     assert not no_better_than_chance(0.017, 0.01, 1000)
     assert not no_better_than_chance(0.016, 0.01, 10_000)
+
+
+def test_recommendation_metrics_of_a_list_by_hand() -> None:
+    """User 7 has relevant items at places 1 and 4 of the list, user 2 one at place 25."""
+    queries, filtered = np.array([7, 2, 7]), np.array([3, 25, 1])  # ranks among what is not relevant
+    found = recommendation_metrics(queries, filtered)
+    assert found["recall_20"] == pytest.approx((2 / 2 + 0) / 2)
+    assert found["hit_rate_10"] == pytest.approx(1 / 2)
+    gain = (1 / np.log2(2) + 1 / np.log2(5)) / (1 / np.log2(2) + 1 / np.log2(3))
+    assert found["ndcg_20"] == pytest.approx(gain / 2)
+
+
+def test_regression_metrics_are_scikit_learns() -> None:
+    rng = np.random.default_rng(0)
+    truth = rng.normal(size=50) * 10 + 2000
+    predicted = truth + rng.normal(size=50)
+    values = regression_metrics(truth, predicted)
+    assert values["r2"] == pytest.approx(r2_score(truth, predicted))
+    assert values["rmse"] == pytest.approx(root_mean_squared_error(truth, predicted))
+    assert values["mae"] == pytest.approx(mean_absolute_error(truth, predicted))
+    assert list(values) == [metric.name for metric in REGRESSION_METRICS]
+
+
+def test_scores_decide_classes() -> None:
+    scores = np.array([[1.0, 2.0, -1.0], [-3.0, -1.0, -2.0]])
+    assert decided(scores, multi=False).tolist() == [[False, True, False], [False, True, False]]
+    assert decided(scores, multi=True).tolist() == [[True, True, False], [False, True, False]]

@@ -14,6 +14,7 @@ TESTS = Path(__file__).parent
 # Tests of what no single module does.
 ACROSS = {
     "batches/test_leaks.py",
+    "cli/commands/test_commands.py",
     "comparison/test_commands.py",
     "datasets/test_commands.py",
     "embedding/test_baselines.py",
@@ -23,20 +24,31 @@ ACROSS = {
     "explanation/test_command.py",
     "models/plm/layouts/test_layouts.py",
     "network/test_damage.py",
+    "recommendation/test_command.py",
+    "recommendation/test_learning.py",
     "search/test_baselines.py",
     "search/test_command.py",
     "search/test_grown.py",
+    "serve/test_any_request.py",
     "test_api.py",
     "test_durability.py",
+    "test_full_disk.py",
     "test_imports.py",
     "test_mirror.py",
+    "training/test_attributes.py",
     "training/test_baselines.py",
     "training/test_commands.py",
     "training/test_learning.py",
     "training/test_low_rank.py",
+    "training/test_relations.py",
     "training/test_strangers.py",
 }
-APART = ("compatibility", "docs")  # folders for runs of earlier versions and for the documentation
+APART = (
+    "browser",
+    "compatibility",
+    "docs",
+    "release",
+)  # the page, earlier versions, documentation, packaging
 MODULES = [
     path.relative_to(SOURCE) for path in sorted(SOURCE.rglob("*.py")) if not path.name.startswith("__")
 ]

@@ -5,9 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
+import numpy as np
 import pytest
 
-from heterformer.options import expected, fits, option_types, read_value
+from heterformer.errors import OptionError
+from heterformer.network.split.options import SplitOptions
+from heterformer.options import MAX_SEED, check_seed, expected, fits, option_types, read_value
+from heterformer.training.options import TrainingOptions
 
 Auto = int | Literal["auto"] | None
 
@@ -35,6 +39,9 @@ def test_types_are_without_annotations() -> None:
         ("auto", Auto, True),
         ("often", Auto, False),
         ("often", str, True),
+        ([1, 2], tuple[int, ...], True),
+        ((1, "two"), tuple[int, ...], False),
+        (1, tuple[int, ...], False),
     ],
 )
 def test_fits(value: object, hint: Any, fitting: bool) -> None:
@@ -56,6 +63,7 @@ def test_what_is_expected_in_words() -> None:
         ("none", Auto, None),
         (True, Literal["yes", "no"], "yes"),  # YAML's yes
         (5, str, "5"),
+        (["7", 3], tuple[int, ...], (7, 3)),
     ],
 )
 def test_values_of_yaml(value: object, hint: Any, found: Any) -> None:
@@ -64,8 +72,33 @@ def test_values_of_yaml(value: object, hint: Any, found: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "hint"), [("many", int), (1.5, int), ("maybe", Literal["yes"]), (None, int)]
+    ("value", "hint"),
+    [("many", int), (5, tuple[int, ...]), (1.5, int), ("maybe", Literal["yes"]), (None, int)],
 )
 def test_a_value_that_does_not_fit(value: object, hint: Any) -> None:
     with pytest.raises(ValueError):  # noqa: PT011
         read_value(value, hint)
+
+
+@dataclass(frozen=True)
+class Seeded:
+    seed: int = 0
+
+
+@pytest.mark.parametrize("seed", [0, 7, MAX_SEED])
+def test_seeds(seed: int) -> None:
+    options = Seeded(seed)
+    check_seed(options)
+    assert np.random.RandomState(options.seed + 1).rand() < 1  # the pickiest generator takes it
+
+
+def test_a_training_may_have_a_large_seed() -> None:
+    assert TrainingOptions(seed=2**40, split=SplitOptions(seed=2**50)).seed == 2**40
+    with pytest.raises(OptionError, match=r"^seed is .{2,90}, expected 0 to 9,223,372,036,854,775,807\.$"):
+        TrainingOptions(seed=10**400)
+
+
+@pytest.mark.parametrize("seed", [-1, MAX_SEED + 1, 10**400, 10**5000], ids=range(4))
+def test_what_is_no_seed(seed: int) -> None:
+    with pytest.raises(OptionError, match=r"^seed is .{2,90}, expected 0 to 2,147,483,647\.$"):
+        check_seed(Seeded(seed))

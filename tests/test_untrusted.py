@@ -12,7 +12,7 @@ from heterformer.untrusted import (
     check_no_links_out,
     check_type_name,
     is_inside,
-    shown,
+    short_repr,
 )
 
 PATHS = ("../../thesis", "/etc/passwd", "a/b", "..", ".", "", "a\\b", "a\0b", "C:x", 7, None, ["a"])
@@ -66,5 +66,5 @@ def test_a_link_that_leads_out_of_a_folder_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_long_value_is_cut() -> None:
-    assert shown("x") == "'x'"
-    assert len(shown("x" * 10_000)) < 100
+    assert short_repr("x") == "'x'"
+    assert len(short_repr("x" * 10_000)) < 100

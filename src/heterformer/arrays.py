@@ -1,8 +1,7 @@
-"""Integer arrays: types, bisection row by row, ranges, memory mapping."""
+"""Integer arrays: types, bisection row by row, ranges."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,12 +33,6 @@ def ranges(start: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[np.int6
     ends = np.cumsum(lengths)
     total = int(ends[-1]) if len(ends) else 0
     return np.arange(total, dtype=np.int64) + np.repeat(start - (ends - lengths), lengths).astype(np.int64)
-
-
-def mapped(path: Path) -> NDArray[Any]:
-    """A stored array, memory-mapped."""
-    array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-    return np.asarray(array)  # a plain view of the mapping: indexing a np.memmap itself is slow
 
 
 def share_of(count: int, rank: int, world_size: int) -> slice:

@@ -10,7 +10,7 @@ import torch
 from heterformer.progress import say
 
 Device = Literal["auto", "cpu"]
-TrainingPrecision = Literal["no", "bf16", "auto"]
+TrainingPrecision = Literal["no", "bf16", "fp16", "auto"]
 CPU_INFO = Path("/proc/cpuinfo")
 BF16_FLAGS = {"avx512_bf16", "amx_bf16", "bf16"}  # the last one is ARM's
 
@@ -35,14 +35,18 @@ def has_bf16(device: torch.device, cpu_info: Path = CPU_INFO) -> bool:
 
 
 def chosen_precision(precision: TrainingPrecision, device: torch.device) -> TrainingPrecision:
-    """For ``auto`` bf16 if the device has it, else none."""
+    """For ``auto`` bf16 if the device has it, else fp16 on a GPU and none on a CPU."""
     if precision != "auto":
         return precision
-    return "bf16" if has_bf16(device) else "no"
+    if has_bf16(device):
+        return "bf16"
+    return "fp16" if device.type == "cuda" else "no"
 
 
 def say_if_slow(precision: str, device: torch.device) -> None:
-    """Tell that bf16 is slow on a device that has no instructions for it."""
+    """Tell that a precision is slow on a device that has no instructions for it."""
+    if precision == "fp16" and device.type == "cpu":
+        say("precision is fp16, which is for GPUs: on this CPU it is slower than float32.")
     if precision == "bf16" and not has_bf16(device):
         what = "this GPU" if device.type == "cuda" else "this CPU"
         say(f"precision is bf16, for which {what} has no instructions: it is many times slower than float32.")

@@ -46,8 +46,8 @@ class ProcessGroup:
         cpu = device == "cpu" or not torch.cuda.is_available()  # else Accelerate assumes one process
         local_world_size, gpus = int(os.environ.get("LOCAL_WORLD_SIZE", "1")), torch.cuda.device_count()
         if local_world_size > gpus and not cpu:
-            found = f"found {local_world_size} processes on a machine with {gpus} GPUs"
-            raise OptionError(None, (), f"{found}; start at most {gpus}, or set {{device}} to cpu.")
+            problem = f"found {local_world_size} processes on a machine with {gpus} GPUs"
+            raise OptionError(None, (), f"{problem}; start at most {gpus}, or set {{device}} to cpu.")
         state = PartialState(cpu=cpu, timeout=TIMEOUT)
         group = cls(state.process_index, state.num_processes, state.device)
         if not group.is_main:
@@ -58,11 +58,6 @@ class ProcessGroup:
     def is_main(self) -> bool:
         """Whether this is the process that writes files and prints messages."""
         return self.rank == 0
-
-    @property
-    def on_cpus(self) -> bool:
-        """Whether several processes run on CPUs."""
-        return self.world_size > 1 and self.device.type == "cpu"
 
     def share(self, count: int) -> slice:
         """This process's part of ``count`` items."""

@@ -5,6 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
+LONGEST_VALUE = 80  # characters of a value that an error repeats
+# Quoted values, also short ones, so that the end of one is not taken for the beginning of another; long
+# numbers; and what is longer than any path that somebody would type.
+VALUE = re.compile(r"""(?<!\w)(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|\d{81,}|\S{299,}[^\s.,:;]""", re.DOTALL)
+COMMAND = ("heterformer ", "pip ")  # quoted, too, and to be typed as it is
+
 
 class InputError(Exception):
     """A mistake in the input. Its message is one sentence: where, what was found, what was expected.
@@ -21,6 +27,9 @@ class InputError(Exception):
     """
 
     # No ValueError: tyro takes those of a group of options for its own and prints other names of the fields.
+
+    def __init__(self, sentence: str = "") -> None:
+        super().__init__(with_short_values(sentence))
 
 
 class OptionError(InputError):
@@ -57,7 +66,32 @@ class OptionError(InputError):
             return spell(match[1]) if self.owner is None or match[1] in known else match[0]
 
         named = ", ".join(map(spell, self.fields)) + " " * bool(self.fields)
-        return self.place + named + re.sub(r"{(\w+)}", spelled, self.problem)
+        return with_short_values(self.place + named + re.sub(r"{(\w+)}", spelled, self.problem))
+
+
+def with_short_values(sentence: str) -> str:
+    """A sentence in which quoted values and numbers are cut after 80 characters."""
+
+    def cut(match: re.Match[str]) -> str:
+        text = match[0]
+        quote = text[0] if text[0] in "'\"" else ""
+        value = text.removeprefix(quote).removesuffix(quote)
+        if len(value.removesuffix("…")) <= LONGEST_VALUE or value.startswith(COMMAND):
+            return text
+        return f"{quote}{value[:LONGEST_VALUE]}…{quote}"
+
+    return VALUE.sub(cut, sentence)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether memory was asked for that there is not; PyTorch has no class for that on a processor."""
+    words = ("can't allocate memory", "out of memory", "Storage size calculation overflowed")
+    return isinstance(error, MemoryError) or any(word in str(error) for word in words)
+
+
+def first_line(error: BaseException) -> str:
+    """What an error says first."""
+    return str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
 
 
 class ReportedElsewhereError(InputError):

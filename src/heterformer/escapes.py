@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 
 # Control characters but for line ends and tabs, halves of surrogate pairs, and what reorders a line of text.
@@ -10,6 +11,11 @@ UNPRINTABLE = re.compile(
 )
 # Of brackets, those that end the text of a link.
 MARKDOWN = re.compile(r"[\\`*~<>|#]|\](?=[(\[:])|(?<!\w)_|_(?!\w)|&(?=#?\w+;)")
+# What our own sentences and tables contain, for terminals and pipes that cannot show it.
+PLAIN = {"→": "->", "←": "<-", "…": "...", "·": "-", "±": "+/-", "—": "-"}
+PLAIN |= {"†": "*", "‡": "**"} | dict(zip("▏▎▍▌▋▊▉█▁▂▃▄▅▆▇", "---===##_.-=+*%", strict=True))
+PLAIN |= dict.fromkeys("─━═╌┄╴╶╸╺", "-") | dict.fromkeys("│┃║", "|")
+FALLBACK = "heterformer-fallback"  # the name of the handler of characters that an encoding lacks
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -26,3 +32,24 @@ def markdown_text(text: str) -> str:
 def spreadsheet_text(text: str) -> str:
     """Text that no spreadsheet takes for a formula: an apostrophe comes before what would begin one."""
     return f"'{text}" if text.startswith(FORMULA) else text
+
+
+def encodable_text(text: str, encoding: str) -> str:
+    r"""Text that ``encoding`` has all characters of: ``->`` for an arrow, ``\xe9`` for a letter it lacks."""
+    return text if encoding.lower().startswith("utf") else text.encode(encoding, FALLBACK).decode(encoding)
+
+
+def _replaced(error: UnicodeError) -> tuple[str | bytes, int]:
+    """The replacement of the first character that cannot be encoded, and where encoding goes on."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    character = error.object[error.start]
+    plain = PLAIN.get(character)
+    if plain is None and "─" <= character <= "╿":  # corners and crossings of boxes
+        plain = "+"
+    if plain is None:
+        plain = character.encode("ascii", "backslashreplace").decode("ascii")
+    return plain, error.start + 1
+
+
+codecs.register_error(FALLBACK, _replaced)

@@ -132,15 +132,19 @@ def _top(group: Sequence[int], center: float, gap: float) -> float:
 
 def cut_to(name: str, inches: float, size: float) -> str:
     """A name on one line, cut if it is wider in a figure's letters of ``size`` points."""
-    from matplotlib.font_manager import FontProperties
-    from matplotlib.textpath import text_to_path
-
-    font = FontProperties(size=size)
     longest = round(40 * inches)  # no letters are as narrow as that
     while longest > 1:
         cut = short(name, longest)
-        width, _, _ = text_to_path.get_text_width_height_descent(cut, font, ismath=False)  # in points
-        if width <= 72 * inches:
+        if text_width(cut, size) <= inches:
             return cut
         longest = min(longest, len(cut)) - 1
     return short(name, 1)
+
+
+def text_width(text: str, size: float) -> float:
+    """The inches that a text takes in a figure's letters of ``size`` points."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    width, _, _ = text_to_path.get_text_width_height_descent(text, FontProperties(size=size), ismath=False)
+    return float(width) / 72

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -14,10 +15,13 @@ from typing import IO, TypeVar
 from safetensors import SafetensorError
 
 from heterformer.errors import InputError
+from heterformer.escapes import terminal_text
 from heterformer.progress import say
 from heterformer.temporary import partial_file, partial_folder, remove_path
 
 T = TypeVar("T")
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+FULL_WORDS = re.compile(r"No space left on device|Disk quota exceeded|File too large")
 MISSING = 10  # times that a reader finds no folder before there is none
 NO_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.EACCES)  # file systems that cannot sync a folder
 
@@ -61,7 +65,8 @@ def _new(out: Path) -> Iterator[None]:
         with file_lock(out, busy=f"{out}: another process is writing it; choose another name."):
             for parent in made:
                 sync_folder(parent.parent)
-            yield
+            with writing(out):
+                yield
     except OSError as error:
         reason = error.strerror or error
         raise InputError(f"{out}: could not be written ({reason}); nothing was left behind.") from error
@@ -70,7 +75,7 @@ def _new(out: Path) -> Iterator[None]:
 @contextmanager
 def filled(folder: Path) -> Iterator[Path]:
     """A temporary folder whose files move into ``folder`` on success, each in the place of an older one."""
-    with partial_folder(folder / "new") as partial:
+    with writing(folder), partial_folder(folder / "new") as partial:
         yield partial
         for file in partial.iterdir():
             _open_to_others(file)
@@ -81,15 +86,41 @@ def filled(folder: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[None]:
-    """Report a file that cannot be read, or has unexpected contents, in one sentence."""
+def reading(path: Path, remedy: str = "") -> Iterator[None]:
+    """Report a file that cannot be read, or has unexpected contents, in one sentence.
+
+    Whatever a parser raises is a mistake of the file. Parsers in Rust panic with what is no ``Exception``.
+    """
     try:
         yield
-    except InputError:
+    except (InputError, GeneratorExit):
         raise
-    except (OSError, ValueError, TypeError, KeyError, EOFError, RuntimeError, SafetensorError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise InputError(f"{path}: cannot be read or is damaged ({reason}).") from None
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        reason = terminal_text(" ".join(str(error).split()))[:200]
+        raise damaged(path, reason, remedy) from None
+
+
+def damaged(path: Path, reason: str, remedy: str = "") -> InputError:
+    """The sentence about a file that is not what was written; ``remedy`` says what to do."""
+    advice = f"; {remedy}" if remedy else ""
+    return InputError(f"{path}: cannot be read or is damaged ({reason}){advice}.")
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Let a full disk be an ``OSError`` that names what was to be written, whichever library notices it."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in FULL and error.filename is None:
+            error.filename = str(path)
+        raise
+    except Exception as error:
+        if isinstance(error, InputError) or not FULL_WORDS.search(str(error)):
+            raise
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path)) from error
 
 
 @contextmanager
@@ -174,7 +205,7 @@ def _umask() -> int:
 @contextmanager
 def replace_file(path: Path) -> Iterator[Path]:
     """A file to write that takes the place of ``path`` on success: no reader sees half of it."""
-    with partial_file(path) as partial:
+    with writing(path), partial_file(path) as partial:
         yield partial
         _open_to_others(partial)
         sync_file(partial)
@@ -199,18 +230,13 @@ def remove_file(path: Path) -> None:
 def replace_folder(path: Path) -> Iterator[Path]:
     """A folder to write into that takes the place of ``path``, old contents and all, on success."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with partial_folder(path) as partial:
-            yield partial
-            partial.chmod(0o777 & ~_umask())
-            for file in partial.iterdir():
-                _open_to_others(file)
-            sync_tree(partial)
-            _exchange(partial, path)
-    except SafetensorError as error:  # what a full disk is to it
-        reason = " ".join(str(error).split())
-        problem = f"could not be written ({reason}); what was there before is as it was"
-        raise InputError(f"{path}: {problem}.") from None
+    with writing(path), partial_folder(path) as partial:
+        yield partial
+        partial.chmod(0o777 & ~_umask())
+        for file in partial.iterdir():
+            _open_to_others(file)
+        sync_tree(partial)
+        _exchange(partial, path)
 
 
 def _exchange(new: Path, path: Path) -> None:
@@ -233,6 +259,8 @@ def readable(path: Path) -> Path:
 
     A reader renames nothing, since it cannot tell a writer that was killed from one that is at work.
     """
+    if not path.name:  # such as "."
+        return path
     old = _old(path)
     return old if old.exists() and not path.exists() else path
 
@@ -248,14 +276,14 @@ def read_folder(path: Path, read: Callable[[Path], T]) -> T:
         before = _identity(folder)
         missing += before is None  # it may be between its two renames
         try:
-            found = read(folder)
+            content = read(folder)
         except (OSError, ValueError, InputError, SafetensorError):
             unmoved = readable(path) == folder  # a replaced folder keeps its identity under another name
             if missing > MISSING or (unmoved and before is not None and _identity(folder) == before):
                 raise
         else:
             if _identity(readable(path)) == before:
-                return found
+                return content
         time.sleep(0.01)
 
 

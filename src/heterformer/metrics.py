@@ -124,18 +124,78 @@ def ranking_metrics(
 
 
 def chance_metrics(in_batch: Ranks, full: Ranks) -> dict[str, float]:
-    """What guessing gives, by name, for queries that have so many candidates each."""
+    """What guessing gives, by name, for queries with these numbers of candidates."""
     return {m.name: m.chance(in_batch if m.ranking == "in_batch" else full) for m in RANKING_METRICS}
 
 
 def no_better_than_chance(share: float, chance: float, queries: int) -> bool:
-    """Whether a share of so many queries is within two standard errors of what guessing gives, or below."""
+    """Whether a share of the queries is within two standard errors of what guessing gives, or below."""
     return share <= chance + 2 * math.sqrt(chance * (1 - chance) / max(queries, 1))
 
 
 def ranking_metric(name: str) -> RankingMetric:
     """The metric with this name."""
     return next(m for m in (*RANKING_METRICS, *QUERY_ALONE_METRICS) if m.name == name)
+
+
+@dataclass(frozen=True)
+class RecommendationMetric:
+    """A mean over queries, each with a list of candidates of which some are relevant.
+
+    ``compute`` takes, of each relevant candidate, its query's number and its place in the list, from 1.
+    """
+
+    name: str
+    heading: str
+    compute: Callable[[Ranks, Ranks], float]
+
+
+def recall_at(k: int) -> Callable[[Ranks, Ranks], float]:
+    """The share of a query's relevant candidates that are among its first ``k``."""
+    return lambda queries, places: float(
+        (np.bincount(queries, places <= k) / np.bincount(queries)).mean() if len(queries) else np.nan
+    )
+
+
+def hit_rate_at(k: int) -> Callable[[Ranks, Ranks], float]:
+    """Whether any of a query's relevant candidates is among its first ``k``."""
+    return lambda queries, places: float(
+        (np.bincount(queries, places <= k) > 0).mean() if len(queries) else np.nan
+    )
+
+
+def ndcg_at(k: int) -> Callable[[Ranks, Ranks], float]:
+    """The discounted gain of the first ``k``, relative to that of a list with the relevant ones on top."""
+
+    def compute(queries: Ranks, places: Ranks) -> float:
+        if not len(queries):
+            return float("nan")
+        gains = np.bincount(queries, np.where(places <= k, discounted_gain(places), 0.0))
+        ideal = np.cumsum(discounted_gain(np.arange(1, k + 1)))
+        return float((gains / ideal[np.minimum(np.bincount(queries), k) - 1]).mean())
+
+    return compute
+
+
+RECOMMENDATION_METRICS = (
+    RecommendationMetric("recall_20", "Recall@20", recall_at(20)),
+    RecommendationMetric("ndcg_20", "NDCG@20", ndcg_at(20)),
+    RecommendationMetric("hit_rate_10", "HitRate@10", hit_rate_at(10)),
+)
+
+
+def recommendation_metrics(queries: Ranks, ranks: Ranks) -> dict[str, float]:
+    """The metrics of each query's list, from the filtered rank of each of its relevant candidates.
+
+    A filtered rank is that among the candidates which are not relevant to the query. In the list, a relevant
+    candidate comes after those and after the query's better relevant ones.
+    """
+    _, numbers = np.unique(queries, return_inverse=True)
+    order = np.lexsort((ranks, numbers))
+    counts = np.bincount(numbers)
+    better = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
+    places = ranks[order] + better
+    return {m.name: m.compute(numbers[order], places) for m in RECOMMENDATION_METRICS}
 
 
 @dataclass(frozen=True)
@@ -156,8 +216,8 @@ def micro_f1(truth: Bools, predicted: Bools) -> float:
 def macro_f1(truth: Bools, predicted: Bools) -> float:
     """The mean of the classes' F1. A class that no node has and none is predicted to have does not count."""
     hits, named = _hits_and_mentions(truth, predicted)
-    met = named > 0
-    return float((2 * hits[met] / named[met]).mean())
+    is_predicted = named > 0
+    return float((2 * hits[is_predicted] / named[is_predicted]).mean())
 
 
 def _hits_and_mentions(truth: Bools, predicted: Bools) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -182,9 +242,41 @@ def adjusted_rand_index(truth: NDArray[Any], clusters: NDArray[Any]) -> float:
     return float(adjusted_rand_score(truth, clusters))
 
 
+def decided(scores: NDArray[np.floating[Any]], multi: bool) -> Bools:
+    """The best class; where a node may have several, all with a score above 0 (a probability above a half).
+
+    A node of which no class is that likely has the best one all the same: every node has a class.
+    """
+    chosen = scores > 0 if multi else np.zeros(scores.shape, dtype=bool)  # (n, C)
+    none = ~chosen.any(1)
+    chosen[none, scores[none].argmax(1)] = True
+    return chosen
+
+
+def root_mean_squared_error(truth: NDArray[Any], predicted: NDArray[Any]) -> float:
+    """In the unit of the numbers; 0 at best."""
+    return float(np.sqrt(np.mean((truth - predicted) ** 2)))
+
+
+def mean_absolute_error(truth: NDArray[Any], predicted: NDArray[Any]) -> float:
+    """In the unit of the numbers; 0 at best."""
+    return float(np.mean(np.abs(truth - predicted)))
+
+
+def determination(truth: NDArray[Any], predicted: NDArray[Any]) -> float:
+    """R squared: 1 at best, 0 for the mean of the true numbers."""
+    spread = float(((truth - truth.mean()) ** 2).sum())
+    return 1 - float(((truth - predicted) ** 2).sum()) / max(spread, 1e-12)
+
+
 CLASSIFICATION_METRICS = (
     LabelMetric("micro", "micro F1", micro_f1),
     LabelMetric("macro", "macro F1", macro_f1),
+)
+REGRESSION_METRICS = (
+    LabelMetric("r2", "R²", determination),
+    LabelMetric("rmse", "RMSE", root_mean_squared_error),
+    LabelMetric("mae", "MAE", mean_absolute_error),
 )
 CLUSTERING_METRICS = (
     LabelMetric("nmi", "NMI", normalized_mutual_information),
@@ -192,9 +284,20 @@ CLUSTERING_METRICS = (
 )
 
 
+def metric_heading(name: str) -> str:
+    """The heading of any metric that a training validates."""
+    every = (*RANKING_METRICS, *CLASSIFICATION_METRICS, *REGRESSION_METRICS)
+    return next(metric.heading for metric in every if metric.name == name)
+
+
 def classification_metrics(truth: Bools, predicted: Bools) -> dict[str, float]:
     """The metrics of predictions (n, C) for nodes whose classes are ``truth`` (n, C), by name."""
     return {metric.name: metric.compute(truth, predicted) for metric in CLASSIFICATION_METRICS}
+
+
+def regression_metrics(truth: NDArray[Any], predicted: NDArray[Any]) -> dict[str, float]:
+    """The metrics of predicted numbers (n,), by name."""
+    return {metric.name: metric.compute(truth, predicted) for metric in REGRESSION_METRICS}
 
 
 def clustering_metrics(truth: NDArray[Any], clusters: NDArray[Any]) -> dict[str, float]:

@@ -6,6 +6,20 @@ from dataclasses import fields
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from heterformer.errors import OptionError
+from heterformer.untrusted import short_repr
+
+MAX_SEED = 2**31 - 1  # which every generator takes, also with a number added
+MAX_LARGE_SEED = 2**63 - 1  # which those of NumPy and PyTorch take
+
+
+def check_seed(options: object, name: str = "seed", largest: int = MAX_SEED) -> None:
+    """Refuse a seed that a generator of random numbers would."""
+    value = getattr(options, name)
+    if not 0 <= value <= largest:
+        problem = f"is {short_repr(value)}, expected 0 to {largest:,}."
+        raise OptionError(options, name, problem)
+
 
 def option_types(options: type) -> dict[str, Any]:
     """The types of a dataclass's fields, without annotations for the command line."""
@@ -15,6 +29,8 @@ def option_types(options: type) -> dict[str, Any]:
 
 def fits(value: object, hint: Any) -> bool:
     """Whether a value is of the type of a field."""
+    if get_origin(hint) is tuple:
+        return isinstance(value, (tuple, list)) and all(fits(each, get_args(hint)[0]) for each in value)
     kinds, words = _kinds(hint), _words(hint)
     if value is None or isinstance(value, bool):
         return type(value) in kinds
@@ -25,12 +41,14 @@ def fits(value: object, hint: Any) -> bool:
 
 def expected(hint: Any) -> str:
     """What a field takes, in words."""
+    if get_origin(hint) is tuple:
+        return f"a list, each of which is {expected(get_args(hint)[0])}"
     kinds, words = _kinds(hint), _words(hint)
     names = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
-    found = [name for kind, name in names.items() if kind in kinds]
-    if words and not found:
+    kind_names = [name for kind, name in names.items() if kind in kinds]
+    if words and not kind_names:
         return f"one of {', '.join(words)}"
-    return " or ".join([*found, *map(repr, words)])
+    return " or ".join([*kind_names, *map(repr, words)])
 
 
 def read_value(value: object, hint: Any) -> Any:
@@ -38,6 +56,11 @@ def read_value(value: object, hint: Any) -> Any:
 
     YAML reads ``1e-5`` as a text, and ``yes`` and ``no`` as true and false.
     """
+    if get_origin(hint) is tuple:
+        items = value.split() if isinstance(value, str) else value
+        if not isinstance(items, (list, tuple)):
+            raise ValueError
+        return tuple(read_value(each, get_args(hint)[0]) for each in items)
     kinds, words = _kinds(hint), _words(hint)
     if isinstance(value, bool) and bool not in kinds:
         value = "yes" if value else "no"

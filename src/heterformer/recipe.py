@@ -21,8 +21,9 @@ class Default(NamedTuple):
 RECIPE: Mapping[str, Default] = MappingProxyType(
     {
         "network_readout": Default("auto", earlier="none"),
+        "readout_aggregation": Default("mean", earlier="attention"),
         "neighbor_dropout": Default(0.3, earlier=0.0),
-        "positives": Default("fixed", earlier="fixed"),
+        "positives": Default("fresh", earlier="fixed"),
         "schedule": Default("constant", earlier="constant"),
         "refresh_every": Default("auto", earlier=None),
     }

@@ -7,12 +7,11 @@ import re
 from pathlib import Path
 from typing import Any
 
-from heterformer.errors import InputError
+from heterformer.errors import LONGEST_VALUE, InputError
 
 REVERSED = "rev_"  # prefix of a relation's second direction, as in PyTorch Geometric
 NAME_RULE = f"letters, digits, single '-' and '_', and no leading '{REVERSED}'"
 FINGERPRINT = re.compile("[0-9a-f]{32}")
-LONGEST = 80  # characters of a value that a message repeats
 
 
 def is_type_name(name: Any) -> bool:
@@ -25,14 +24,14 @@ def is_type_name(name: Any) -> bool:
 def check_type_name(name: Any, what: str) -> str:
     """The name, if it is one; ``what`` says whose, and in which file."""
     if not is_type_name(name):
-        raise InputError(f"{what}: the name {shown(name)} is not allowed, expected {NAME_RULE}.")
+        raise InputError(f"{what}: the name {short_repr(name)} is not allowed, expected {NAME_RULE}.")
     return str(name)
 
 
 def check_fingerprint(value: Any, where: Path | str) -> str:
     """The digest that a network is known by; it is also the name of a folder."""
     if not isinstance(value, str) or not FINGERPRINT.fullmatch(value):
-        raise InputError(f"{where}: the fingerprint is {shown(value)}, expected 32 hexadecimal digits.")
+        raise InputError(f"{where}: the fingerprint is {short_repr(value)}, expected 32 hexadecimal digits.")
     return value
 
 
@@ -40,7 +39,7 @@ def check_file_name(name: Any, where: Path | str) -> str:
     """The name of a file beside the one that lists it, or the beginning of such a name."""
     plain = isinstance(name, str) and name.isprintable() and not re.search(r"[/\\]", name)
     if not plain or not name or name.startswith(".") or len(name.encode()) > 200:
-        raise InputError(f"{where}: lists {shown(name)}, expected a plain name without a path.")
+        raise InputError(f"{where}: lists {short_repr(name)}, expected a plain name without a path.")
     return str(name)
 
 
@@ -56,14 +55,31 @@ def check_no_links_out(folder: Path) -> None:
         for name in (*folders, *files):
             path = os.path.join(parent, name)
             if os.path.islink(path) and not os.path.realpath(path).startswith(root + os.sep):
-                found = f"is a symbolic link to {shown(os.readlink(path))}, outside {folder}"
-                raise InputError(f"{path}: {found}; put the file or folder itself there.")
+                problem = f"is a symbolic link to {short_repr(os.readlink(path))}, outside {folder}"
+                raise InputError(f"{path}: {problem}; put the file or folder itself there.")
 
 
-def shown(value: Any) -> str:
+def is_text(value: str) -> bool:
+    """Whether a string can be written as UTF-8; one of a command line may have half a character."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def check_text(value: str, what: str) -> None:
+    """Refuse what tokenizers and tables do not take."""
+    if not is_text(value):
+        raise InputError(f"{what} {short_repr(value)} is not UTF-8, expected text in UTF-8.")
+
+
+def short_repr(value: Any) -> str:
     """A value as a message repeats it: at most 80 characters, however large or deep it is."""
-    text = _beginning(value, LONGEST + 1)
-    return text if len(text) <= LONGEST else text[:LONGEST] + "…"
+    text = _beginning(value, LONGEST_VALUE + 1)
+    if len(text) <= LONGEST_VALUE:
+        return text
+    return text[:LONGEST_VALUE] + "…" + (text[0] if isinstance(value, str) else "")
 
 
 def _beginning(value: Any, room: int) -> str:

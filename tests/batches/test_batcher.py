@@ -12,6 +12,8 @@ from heterformer.batches.batcher import Batcher
 from heterformer.batches.randomness import stream_key
 from heterformer.batches.sampling import SeededSampler
 from heterformer.batches.visible import VisibleNetwork
+from heterformer.network.encoding import AttributeRows
+from heterformer.network.schema import Relation
 from heterformer.network.split.options import SplitOptions
 from tests.batches.decoding import decoder, same
 from tests.networks import Facts, few, networks, pairs_of, split_of, tokenizer
@@ -154,3 +156,26 @@ def test_a_fan_out_of_ones_own_comes_before_the_networks(facts: Facts, key: np.u
         assert not batch.textless
         alone = Batcher(visible, read.tokens, {}).nodes("paper", np.arange(8), SeededSampler(key))
         assert (alone.neighbors, alone.neighbor_texts, len(alone.texts)) == ({}, 0, 8)
+
+
+def test_centers_have_their_attributes() -> None:
+    names = [str(i) for i in range(10)]
+    edges = [(a, b) for a in names for b in names if int(a) + 1 == int(b)]
+    texts = {"paper": [f"paper n{i}" for i in names]}
+    facts = Facts(
+        {"paper": names}, texts, {Relation("cites", "paper", "paper"): edges}, "cites", {"paper": 2}
+    )
+    numbers = np.arange(20, dtype=np.float32).reshape(10, 2)
+    rows = AttributeRows(numbers, np.arange(10).reshape(10, 1))
+    with decoder(facts) as read:
+        batcher = Batcher(VisibleNetwork.whole(read.network), read.tokens, None, {"paper": rows})
+        alone = batcher.nodes("paper", np.array([3, 7]), SeededSampler(stream_key(1)))
+        own = alone.attributes["paper"]
+        assert (own.center.tolist(), own.categories.tolist()) == ([0, 1], [[3], [7]])
+        assert own.numbers.tolist() == numbers[[3, 7]].tolist()
+        pairs = np.array([[0, 1], [2, 3]])
+        alone = [np.array([[True, False], [False, False]])]
+        (batch,) = batcher.several([pairs], [stream_key(1)], alone=alone)
+        own = batch.attributes["paper"]  # queries, then keys; who has no neighbours has no attributes either
+        assert (own.center.tolist(), own.categories.flatten().tolist()) == ([1, 2, 3], [2, 1, 3])
+        assert read.batcher().nodes("paper", np.array([3]), SeededSampler(stream_key(1))).attributes == {}

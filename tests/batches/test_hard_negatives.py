@@ -86,7 +86,7 @@ def test_the_mask_is_what_brute_force_finds() -> None:
     made.use(mined)
     joined = edges(made.batcher.visible)
     for step in range(made.steps_per_epoch):
-        batch, pairs = made.batch(0, step), made.pairs_of_run_step(step)
+        batch, (_, pairs) = made.batch(0, step), made.pairs_of_run_step(step)
         queries, keys = pairs.T
         negatives = mined.of_step(queries, keys)
         assert batch.text_rows is not None
@@ -108,7 +108,7 @@ def test_negatives_see_no_held_out_edge_and_pairs_still_do_not_see_each_other() 
     split = make_split(tiny_network())
     held_out = {(int(q), int(k)) for q, k in split.held_out} | {(int(k), int(q)) for q, k in split.held_out}
     for step in range(made.steps_per_epoch):
-        batch, pairs = made.batch(0, step), made.pairs_of_run_step(step)
+        batch, (_, pairs) = made.batch(0, step), made.pairs_of_run_step(step)
         assert batch.text_rows is not None
         rows = batch.text_rows[batch.centers].numpy()
         partner = np.concatenate([pairs[:, 1], pairs[:, 0], np.full(len(rows) - 2 * len(pairs), -1)])

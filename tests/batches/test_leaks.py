@@ -13,19 +13,25 @@ from hypothesis import strategies as st
 
 from heterformer.batches import pairs as pairs_module
 from heterformer.batches import sampling as sampling_module
-from heterformer.batches.batch import PairBatch
-from heterformer.batches.pairs import TrainingBatches, evaluation_key
+from heterformer.batches.batch import Batch, PairBatch
+from heterformer.batches.batcher import Batcher
+from heterformer.batches.pairs import TrainingBatches, evaluation_key, evaluation_sampler
 from heterformer.batches.positives import fresh_positives
 from heterformer.batches.randomness import stream_key
 from heterformer.batches.sampling import SeededSampler, sample_neighbors
 from heterformer.batches.visible import VisibleNetwork
+from heterformer.models.plm.loading import load_tokenizer
 from heterformer.network.schema import Relation
 from heterformer.network.split.draw import make_split
 from heterformer.network.split.options import SplitOptions
 from heterformer.network.split.pairs import Pairs
 from heterformer.network.split.split import Split
+from heterformer.network.store import Network
+from heterformer.network.tokens import PackedTokens, open_tokens
+from heterformer.training.warm_up import text_edges
 from tests.batches.decoding import Center, Decoder, Node, decoder
 from tests.networks import Facts, few, networks, pairs_of, split_of
+from tests.shop import shop, shop_reader
 
 SPLITS = st.builds(
     SplitOptions,
@@ -141,6 +147,131 @@ def test_nodes_by_themselves_see_no_held_out_pair_either(
                 Secrets(read, split).check(read.centers(batch), training=training)
 
 
+# --- Time: both ends of a pair see nothing that is later than the pair -----------------------------------
+
+
+class Timeline:
+    """When each pair and each edge was there, from the facts alone."""
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+        query = facts.predicted.source
+        times = facts.more.get("time", [None] * len(facts.ids[query]))
+        self.nodes = {(query, i): t for i, t in zip(facts.ids[query], times, strict=True)}
+        self.edges: dict[tuple[str, str, str], float] = {}
+        for relation, edges in facts.relations.items():
+            own = facts.edge_values.get(relation.name, {}).get("time")
+            for number, (source, target) in enumerate(edges):
+                self.edges[relation.name, source, target] = (
+                    self.later((relation.source, source), (relation.target, target))
+                    if own is None
+                    else own[number]
+                )
+
+    def later(self, *nodes: Node) -> float:
+        """The time of the later of some nodes; unknown times count as the earliest."""
+        known = (self.nodes.get(node) for node in nodes)
+        return max(-np.inf if time is None else time for time in known)
+
+    def check(self, center: Center, until: float) -> None:
+        for edge_type, neighbor in center.neighbors:
+            relation = self.facts_relation(edge_type.relation)
+            ends = (center.node[1], neighbor[1])
+            if edge_type != relation.forward:
+                ends = ends[::-1]
+            time = self.edges[(relation.name, *ends)]
+            assert time <= until, f"too late: {center.node} sees {neighbor} of {time} at {until}"
+
+    def facts_relation(self, name: str) -> Relation:
+        return next(r for r in self.facts.relations if name in (r.name, r.backward.relation))
+
+
+def check_times(read: Decoder, split: Split, epochs: int = 2) -> None:
+    """Training, with fresh keys as well, evaluation, and nodes by themselves."""
+    timeline = Timeline(read.facts)
+    assert split.times is not None
+    training = VisibleNetwork.for_training(read.network, split)
+    for fresh in (False, True):
+        batches = TrainingBatches(read.batcher(training), split.train, batch_size=4, seed=7, fresh=fresh)
+        for epoch in range(epochs):
+            for step in range(batches.steps_per_epoch):
+                check_pair_times(read, timeline, batches.batch(epoch, step), before=split.times.train_until)
+    evaluation = read.batcher(VisibleNetwork.for_evaluation(read.network, split))
+    for pairs in (split.validation, split.test):
+        check_pair_times(read, timeline, evaluation.pairs(pairs, evaluation_key(0)))
+    for node_type, ids in read.facts.texts.items():
+        rows = np.arange(len(ids))
+        for visible, cut in ((training, split.times.train_until), (None, split.times.validation_until)):
+            batcher = evaluation if visible is None else read.batcher(visible)
+            for center in read.centers(batcher.nodes(node_type, rows, SeededSampler(stream_key(1)))):
+                timeline.check(center, max(cut, timeline.later(center.node)))
+
+
+def check_pair_times(
+    read: Decoder, timeline: Timeline, batch: PairBatch, before: float | None = None
+) -> None:
+    centers = read.centers(batch)
+    for query, key in zip(centers[batch.queries], centers[batch.keys], strict=True):
+        until = timeline.edges[read.facts.predict, query.node[1], key.node[1]]
+        assert before is None or until < before, f"trained on: {query.node}, {key.node} of {until}"
+        for center in (query, key):
+            timeline.check(center, until)
+
+
+@st.composite
+def timed_networks(draw: st.DrawFn) -> Facts:
+    """Networks whose query nodes, edges or both have times; some edges have weights as well."""
+    facts = draw(networks())
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    timed = {r.name for r in facts.relations if draw(st.booleans())}
+    values: dict[str, dict[str, list[float]]] = {}
+    for relation, edges in facts.relations.items():
+        values[relation.name] = {}
+        if relation.name in timed:
+            values[relation.name]["time"] = rng.integers(2000, 2012, len(edges)).astype(float).tolist()
+        if draw(st.booleans()):
+            values[relation.name]["weight"] = rng.integers(0, 3, len(edges)).astype(float).tolist()
+    more = {}
+    if facts.predict not in timed or draw(st.booleans()):
+        count = len(facts.ids[facts.predicted.source])
+        years = rng.integers(2000, 2012, count).astype(float).tolist()
+        more["time"] = [None if rng.random() < 0.1 else year for year in years]
+    return replace(facts, more=more, edge_values=values)
+
+
+@few
+@given(timed_networks(), st.integers(0, 3))
+def test_with_a_split_by_time_nothing_later_than_the_pair_is_seen(facts: Facts, seed: int) -> None:
+    with decoder(facts) as read:
+        split = split_of(read.network, SplitOptions(by="time", seed=seed))
+        check_times(read, split)
+        check_training(read, split, epochs=1)
+        check_evaluation(read, split)
+
+
+def timeless(*_: Any) -> None:
+    return None
+
+
+TIME_MUTATIONS = {
+    "pairs have no time": (VisibleNetwork, "pair_times", timeless),
+    "nodes by themselves have no time": (VisibleNetwork, "until", timeless),
+}
+
+
+@pytest.mark.parametrize("what", TIME_MUTATIONS)
+def test_the_time_tests_find_a_leak(what: str, complete: Facts, monkeypatch: pytest.MonkeyPatch) -> None:
+    times = {"time": [2000.0 + (i % 10) for i in range(132)]}
+    facts = replace(complete, edge_values={"cites": times, "extends": times})
+    with decoder(facts) as read:
+        split = make_split(read.network, SplitOptions(by="time"))
+        check_times(read, split)
+        where, name, mutation = TIME_MUTATIONS[what]
+        monkeypatch.setattr(where, name, mutation)
+        with pytest.raises(AssertionError, match="too late"):
+            check_times(read, split)
+
+
 @pytest.fixture
 def complete() -> Facts:
     """Everybody cites and extends everybody, all neighbours are taken: any leak there is will show."""
@@ -160,15 +291,16 @@ def nothing_gone(*_: Any) -> Any:
 
 
 def nothing_hidden(network: Any, split: Split) -> VisibleNetwork:
-    return VisibleNetwork(network, split.held_out)
+    return VisibleNetwork(network, split.hidden_pairs)
 
 
 def others_shown(network: Any, split: Split) -> VisibleNetwork:
-    return VisibleNetwork(network, split.held_out, split.hidden)
+    held_out = {name: parts.held_out for name, parts in split.pairs.items()}
+    return VisibleNetwork(network, held_out, split.hidden)
 
 
-def drawn_from_all(visible: VisibleNetwork, pairs: Pairs, key: np.uint64) -> Pairs:
-    return fresh_positives(VisibleNetwork.whole(visible.network), pairs, key)
+def drawn_from_all(visible: VisibleNetwork, *arguments: Any) -> Pairs:
+    return fresh_positives(VisibleNetwork.whole(visible.network), *arguments)
 
 
 def check_fresh(read: Decoder, split: Split) -> None:
@@ -239,3 +371,108 @@ def test_the_leak_tests_find_a_leak(what: str, complete: Facts, monkeypatch: pyt
         monkeypatch.setattr(where, name, mutation)
         with pytest.raises(AssertionError, match=message):
             check(read, split)
+
+
+# --- Ends without text, and several relations -------------------------------------------------------------
+
+
+def check_shop(network: Network, split: Split, tokens: PackedTokens, fresh: bool) -> None:
+    """Every batch of two epochs: no held-out pair is shown or asked for, and no end sees the other."""
+    schema, ends = network.schema, {}
+    for name, pairs in split.hidden_pairs.items():
+        relation = schema.relation(name)
+        ends[name] = {frozenset([(relation.source, q), (relation.target, k)]) for q, k in pairs.tolist()}
+    held_out = set().union(*ends.values())
+    visible = VisibleNetwork.for_training(network, split)
+    batcher = Batcher(visible, tokens, dict.fromkeys(schema.node_types, 100), textless_fan_out=100)
+    batches = TrainingBatches(batcher, split.part("train"), 16, 3, fresh=fresh)
+    tasks = set()
+    for step in range(2 * batches.steps_per_epoch):
+        batch = batches.of_run_step(step)
+        relation = schema.relation(batch.task)
+        tasks.add(batch.task)
+        queries, keys = (shop_nodes(batch, tokens, end) for end in (relation.source, relation.target))
+        assert len(queries) == len(keys) == batch.pairs
+        for query, key in zip(queries, keys, strict=True):
+            assert frozenset([query, key]) not in held_out, f"held-out pair asked for: {query}, {key}"
+        textless = relation.source if batch.textless_queries else relation.target
+        by_role = {textless: batch.textless_centers, "item": batch}
+        for center_type, part in by_role.items():
+            assert part is not None
+            centers = queries if center_type == relation.source else keys
+            for edge_type, neighbors in part.neighbors.items():
+                for place, node in zip(neighbors.center.tolist(), neighbors.node.tolist(), strict=True):
+                    neighbor = shop_neighbor(batch, tokens, edge_type.neighbor, node)
+                    center = centers[place]
+                    other = keys[place] if centers is queries else queries[place]
+                    assert neighbor != other, f"the other end: {center}"
+                    joined = f"{center}, {neighbor}"
+                    assert frozenset([center, neighbor]) not in held_out, f"held-out pair: {joined}"
+    assert tasks == set(schema.shares)
+    for textless_type in schema.textless:
+        offset = tokens.text_offset["item"]
+        edges = text_edges(visible, tokens, textless_type)
+        for row, text in zip(edges.rows.tolist(), edges.texts.tolist(), strict=True):
+            joined_nodes = frozenset([(textless_type, row), ("item", text - offset)])
+            assert joined_nodes not in held_out, "held-out pair in the warm-up"
+        rows = np.arange(schema.counts[textless_type])
+        evaluated = Batcher(VisibleNetwork.for_evaluation(network, split), tokens)
+        alone = evaluated.textless(textless_type, rows, evaluation_sampler(0), 100)
+        assert alone.textless_centers is not None
+        for edge_type, neighbors in alone.textless_centers.neighbors.items():
+            for place, node in zip(neighbors.center.tolist(), neighbors.node.tolist(), strict=True):
+                neighbor = shop_neighbor(alone, tokens, edge_type.neighbor, node)
+                assert frozenset([(textless_type, place), neighbor]) not in held_out, "held-out, aggregated"
+
+
+def shop_nodes(batch: PairBatch, tokens: PackedTokens, node_type: str) -> list[tuple[str, int]]:
+    """The queries or keys of a batch, whichever are of this type."""
+    if node_type == "item":
+        assert batch.text_rows is not None
+        rows = batch.text_rows[batch.centers] - tokens.text_offset["item"]
+    else:
+        assert batch.textless_centers is not None
+        rows = batch.textless_centers.rows
+    return [(node_type, row) for row in rows.tolist()]
+
+
+def shop_neighbor(batch: Batch, tokens: PackedTokens, node_type: str, position: int) -> tuple[str, int]:
+    if node_type != "item":
+        return node_type, int(batch.textless[node_type][position])
+    assert batch.text_rows is not None
+    return node_type, int(batch.text_rows[position]) - tokens.text_offset["item"]
+
+
+SHOP_SPLITS = {
+    "queries": SplitOptions(),
+    "pairs": SplitOptions(divide="pairs", cold=0.1),
+    "hidden users": SplitOptions(divide="pairs", hold_out=0.1),
+}
+SHOP_LEAKS = {
+    "the other end is drawn": (sampling_module, "sample_neighbors", no_partner, "other end"),
+    "held-out pairs stay": (VisibleNetwork, "_gone", nothing_gone, "held-out"),
+}
+
+
+@pytest.fixture(scope="module")
+def shop_tokens() -> PackedTokens:
+    return open_tokens(shop("[bought, made_by]"), load_tokenizer(shop_reader()))
+
+
+@pytest.mark.parametrize("what", SHOP_SPLITS)
+def test_ends_without_text_and_several_relations_leak_nothing(what: str, shop_tokens: PackedTokens) -> None:
+    network = shop("[bought, made_by]")
+    options = SHOP_SPLITS[what]
+    check_shop(network, make_split(network, options), shop_tokens, fresh=options.divide == "queries")
+
+
+@pytest.mark.parametrize("what", SHOP_LEAKS)
+def test_the_leak_tests_find_a_leak_at_ends_without_text(
+    what: str, shop_tokens: PackedTokens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where, name, mutation, message = SHOP_LEAKS[what]
+    network = shop("[bought, made_by]")
+    split = make_split(network, SHOP_SPLITS["pairs"])
+    monkeypatch.setattr(where, name, mutation)
+    with pytest.raises(AssertionError, match=message):
+        check_shop(network, split, shop_tokens, fresh=False)

@@ -74,7 +74,7 @@ def test_other_edges_of_a_query_are_not_drawn(odd: Facts) -> None:
 
 def test_a_query_without_a_visible_target_keeps_its_key(odd: Facts) -> None:
     with odd.built() as network:
-        visible = VisibleNetwork(network, np.array([[0, 1]]))
+        visible = VisibleNetwork(network, {network.schema.predicted[0].name: np.array([[0, 1]])})
         assert named(network, visible, [[0, 1], [3, 0], [1, 2]], 0) == {"a": "b", "d": "a", "b": "c"}
 
 
@@ -92,3 +92,19 @@ def test_a_draw_depends_on_the_key_and_the_query_alone() -> None:
         assert len(set(every.values())) > 10  # queries do not move together
         other = named(network, visible, [[query, 0] for query in range(20)], 6)
         assert sum(every[query] != other[query] for query in every) > 15
+
+
+def test_keys_are_drawn_in_proportion_to_weights() -> None:
+    names = [str(i) for i in range(5)]
+    edges = [("0", "1"), ("0", "2"), ("0", "3"), ("4", "1")]
+    relation = Relation("cites", "paper", "paper")
+    texts = {"paper": [f"paper n{i}" for i in names]}
+    weights = {"cites": {"weight": [1.0, 0.0, 3.0, 0.0]}}
+    facts = Facts({"paper": names}, texts, {relation: edges}, "cites", {"paper": 3}, edge_values=weights)
+    with facts.built() as network:
+        visible = VisibleNetwork.whole(network)
+        drawn = [named(network, visible, [[4, 1], [0, 2]], key) for key in range(10 * DRAWS)]
+        counts = Counter(keys["0"] for keys in drawn)
+        assert set(counts) == {"1", "3"}
+        assert abs(counts["3"] / len(drawn) - 0.75) < 4 * (0.1875 / len(drawn)) ** 0.5
+        assert {keys["4"] for keys in drawn} == {"1"}  # which has no weight: it keeps its own

@@ -58,7 +58,7 @@ def test_a_neighbour_given_twice_is_one(facts: Facts, data: st.DataObject) -> No
 @given(networks())
 def test_several_texts_are_the_centers_of_one_batch(facts: Facts) -> None:
     with decoder(facts) as read:
-        node_type = read.network.schema.predicted.source
+        node_type = read.network.schema.predicted[0].source
         names, queries, neighbors = facts.ids[node_type], [], []
         for name, text in zip(names, facts.texts[node_type], strict=True):
             around: dict[EdgeType, list[int]] = {}

@@ -51,7 +51,7 @@ def entries(network: Network, visible: VisibleNetwork) -> set[tuple[str, int, st
 def secret(network: Network, split: Split, hide: bool, entry: tuple[str, int, str, int, int]) -> bool:
     center, row, neighbor, other, _ = entry
     ends = {(center, row), (neighbor, other)}
-    relation = network.schema.predicted
+    relation = network.schema.predicted[0]
     pairs = [{(relation.source, q), (relation.target, k)} for q, k in split.held_out.tolist()]
     hidden = {(t, r) for t, rows in split.hidden.items() for r in rows.tolist()} if hide else set()
     return ends in pairs or bool(ends & hidden)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 
 import pytest
 
@@ -20,3 +22,11 @@ def test_json_keeps_letters_and_is_nothing_else(capsys: pytest.CaptureFixture[st
     printed = capsys.readouterr().out
     assert json.loads(printed) == {"name": "Émile [/]"}
     assert "Émile" in printed
+
+
+def test_json_is_json_in_any_encoding(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="cp1252")
+    monkeypatch.setattr(sys, "stdout", stream)
+    print_json({"name": "Émile 論"})
+    stream.flush()
+    assert json.loads(stream.buffer.getvalue().decode("cp1252")) == {"name": "Émile 論"}  # type: ignore[attr-defined]

@@ -14,10 +14,12 @@ from heterformer.comparison.core import compare
 from heterformer.comparison.job import COST, RANKS, RESULT, Cost, Job, Result
 from heterformer.comparison.results import Comparison
 from heterformer.network.store import Network
-from heterformer.training.run import CARD, Run
+from heterformer.training.run import Run
+from heterformer.training.run_folder import CARD
 from tests.learning import tiny_network, tiny_options, tiny_reader
 
 QUERIES = 400
+COMMAND = "heterformer compare NET OUT"
 Skill = Mapping[str, float]  # by variant: how often the key is ranked first
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from heterformer.comparison import child_process
 from heterformer.comparison.child_process import run_in_child
 from heterformer.comparison.job import Job, Result
 from heterformer.comparison.variants import VARIANTS
@@ -23,13 +22,13 @@ def job(tmp_path: Path) -> Job:
     return Job(tmp_path, tiny_network().path, VARIANTS["bert"], 0, common)
 
 
-def scripted(monkeypatch: pytest.MonkeyPatch, script: str) -> None:
-    monkeypatch.setattr(child_process, "COMMAND", (sys.executable, "-c", script))
+def run_script(job: Job, script: str) -> None:
+    run_in_child(job, (sys.executable, "-c", script))
 
 
 def test_a_run_in_a_process_of_its_own(job: Job) -> None:
     run_in_child(job)
-    assert job.finished()
+    assert job.is_ranked()
     assert Result.open(job.path).cost.memory > 50
     assert not job.failure.exists()
 
@@ -53,9 +52,8 @@ def test_a_mistake_is_noted_as_one_sentence(job: Job, capfd: pytest.CaptureFixtu
         ("raise SystemExit(3)", "its process ended with exit code 3"),
     ],
 )
-def test_a_crash_is_noted(job: Job, monkeypatch: pytest.MonkeyPatch, script: str, said: str) -> None:
-    scripted(monkeypatch, script)
-    run_in_child(job)
+def test_a_crash_is_noted(job: Job, script: str, said: str) -> None:
+    run_script(job, script)
     assert job.failure.read_text() == said
 
 
@@ -73,9 +71,8 @@ time.sleep(20)
 """
 
 
-def test_an_interruption_waits_for_the_run_to_save(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interruption_waits_for_the_run_to_save(job: Job) -> None:
     """Ctrl-C reaches the child through us alone, once, so that it can end its step."""
-    scripted(monkeypatch, PATIENT.format(folder=str(job.out)))
 
     def press_control_c() -> None:
         while not (job.out / "ready").exists():
@@ -85,7 +82,7 @@ def test_an_interruption_waits_for_the_run_to_save(job: Job, monkeypatch: pytest
     presser = threading.Thread(target=press_control_c, daemon=True)
     presser.start()
     with pytest.raises(KeyboardInterrupt):
-        run_in_child(job)
+        run_script(job, PATIENT.format(folder=str(job.out)))
     presser.join()
     assert (job.out / "ready").read_text() == "True"  # a terminal's Ctrl-C goes to groups, and not to its own
     assert (job.out / "saved").exists()
@@ -93,7 +90,7 @@ def test_an_interruption_waits_for_the_run_to_save(job: Job, monkeypatch: pytest
     assert not job.failure.exists()
 
 
-def test_a_child_can_tell_when_its_parent_is_gone(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_child_can_tell_when_its_parent_is_gone(job: Job) -> None:
     """It reads until we end: here the job is all there is to read, and standard input stays open."""
     script = (
         "import json, select, sys, pathlib\n"
@@ -101,6 +98,5 @@ def test_a_child_can_tell_when_its_parent_is_gone(job: Job, monkeypatch: pytest.
         "still_open = not select.select([sys.stdin], [], [], 0.3)[0]\n"
         f"pathlib.Path({str(job.out)!r}, 'found').write_text(f\"{{job['variant']}} {{still_open}}\")\n"
     )
-    scripted(monkeypatch, script)
-    run_in_child(job)
+    run_script(job, script)
     assert (job.out / "found").read_text() == "bert True"

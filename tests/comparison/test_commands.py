@@ -124,7 +124,10 @@ def test_plot_draws_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 def test_what_is_asked_for_in_vain(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ("compare", tiny_network().path, tmp_path / "cmp")
     assert failed(capsys, *words, "--models").startswith("--models is empty, expected models")
-    assert failed(capsys, *words, "--seeds", "-1") == "--seeds are -1, expected different ones, none below 0."
+    assert (
+        failed(capsys, *words, "--seeds", "-1")
+        == "--seeds are -1, expected different ones, 0 to 2,147,483,647."
+    )
     assert not (tmp_path / "cmp").exists()
 
 

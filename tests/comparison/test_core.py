@@ -83,12 +83,12 @@ def test_a_failed_run_is_noted_and_the_others_go_on(
     found = pretended_comparison(tmp_path / "out", skill, models=tuple(SKILL), seeds=(0,))
     ((row, seed),) = found.failed
     assert (row.variant.name, seed.reason) == ("no_tl", "it was not meant to be")
-    assert {row.variant.name for row in found.rows if row.finished} == {"bert", "heterformer"}
+    assert {row.variant.name for row in found.rows if row.results} == {"bert", "heterformer"}
     assert "No-TL, seed 0 failed: it was not meant to be" in capsys.readouterr().err
     mended = pretended_comparison(tmp_path / "out", SKILL, seeds=(0,))
     assert not mended.failed
     assert "failed:" not in capsys.readouterr().err
-    assert len(mended.rows[-1].finished) == 1
+    assert len(mended.rows[-1].results) == 1
 
 
 def test_an_interruption_says_how_to_go_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -104,7 +104,7 @@ def test_an_interruption_says_how_to_go_on(tmp_path: Path, capsys: pytest.Captur
     with pytest.raises(KeyboardInterrupt):
         compare(tiny_network(), tmp_path / "out", SKILL, (0,), options, runner=interrupted)
     said = capsys.readouterr().err.splitlines()[-1]
-    assert said == f"{tmp_path / 'out'}: 2 of 3 runs finished; the same command goes on."
+    assert said == f"{tmp_path / 'out'}: 2 of 3 runs finished; the same command resumes."
     capsys.readouterr()
     pretended_comparison(tmp_path / "out", SKILL, seeds=(0,))
     assert "2 of 3 runs are finished already." in capsys.readouterr().err
@@ -119,7 +119,7 @@ def test_each_new_state_is_shown(tmp_path: Path) -> None:
         SKILL,
         (0,),
         options,
-        observe=lambda state: seen.append([len(row.finished) for row in state.rows]),
+        observe=lambda state: seen.append([len(row.results) for row in state.rows]),
         runner=pretended(SKILL),
     )
     assert seen == [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
@@ -169,24 +169,12 @@ def test_seeds_must_differ(tmp_path: Path, seeds: tuple[int, ...]) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_the_command_makes_the_same_comparison(tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    found = pretended_comparison(out, SKILL, seeds=(0, 3))
-    words = found.command.split()
-    assert words[:4] == ["heterformer", "compare", str(tiny_network().path), str(out)]
-    assert words[words.index("--textless-dim") + 1] == "8"
-    assert words[words.index("--max-steps") + 1] == "300"
-    assert words[words.index("--models") + 1 : words.index("--seeds")] == list(SKILL)
-    assert words[words.index("--seeds") + 1 : words.index("--seeds") + 3] == ["0", "3"]
-    assert "--readout" not in words  # what suits the backbone anyway
-
-
 def test_a_comparison_is_read_from_its_folder(tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert not is_comparison(out)
     made = pretended_comparison(out, SKILL)
     assert is_comparison(out)
-    assert finished_comparison(out) == replace(made, command=finished_comparison(out).command)
+    assert finished_comparison(out) == replace(made, setup=finished_comparison(out).setup)
     with pytest.raises(InputError, match="not a comparison, expected a folder that 'heterformer compare'"):
         finished_comparison(tmp_path)
 

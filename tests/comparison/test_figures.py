@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from heterformer.comparison.figures import draw_comparison
+from heterformer.comparison.figures import draw_comparison, draw_models
 from heterformer.comparison.variants import VARIANTS
 from tests.comparison.comparing import pretended_comparison
-from tests.pictures import check_picture, size_of
+from tests.pictures import check_picture, drawings, size_of
 
 
 def drawn(tmp_path: Path, *models: str, seeds: tuple[int, ...] = (0,), **more: object) -> dict[str, Path]:
@@ -35,6 +35,22 @@ def test_a_whole_comparison_gives_all_figures(tmp_path: Path) -> None:
 )
 def test_what_the_runs_allow_is_drawn(tmp_path: Path, models: tuple[str, ...], figures: list[str]) -> None:
     assert list(drawn(tmp_path, *models)) == figures
+
+
+@pytest.mark.parametrize(("seeds", "told"), [((0,), "one seed"), ((0, 1), "mean and deviation over 2 seeds")])
+def test_models_have_their_values_and_the_number_of_seeds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seeds: tuple[int, ...], told: str
+) -> None:
+    values = {"heterformer": 0.42, "bert": 0.31}
+    comparison = pretended_comparison(tmp_path / "out", values, seeds=seeds)
+    written = drawings(monkeypatch)
+    assert draw_models(comparison, tmp_path / "models.png")
+    rows = sorted(comparison.models, key=lambda row: row.mean("prec"))
+    for axis, name in zip(written[0].axes, ("prec", "full_mrr"), strict=True):
+        shown = [float(text.get_text()) for text in axis.texts]
+        assert shown == pytest.approx([row.mean(name) for row in rows], abs=5.1e-4)
+        assert axis.get_xlabel() == f"test {axis.get_title()}"
+    assert written[0].get_supxlabel() == told
 
 
 def test_nothing_is_drawn_of_failed_runs(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ from heterformer.comparison.job import (
     RESULT,
     Job,
     Result,
-    alone_on,
     carry_out,
+    job_lock,
     one_sentence,
     query_ranks,
     rank_test_pairs,
@@ -24,10 +24,11 @@ from heterformer.comparison.job import (
 from heterformer.comparison.variants import VARIANTS
 from heterformer.errors import InputError
 from heterformer.evaluation.core import evaluate
-from heterformer.evaluation.open_run import link_prediction_of, open_run
+from heterformer.evaluation.open_run import open_run
 from heterformer.metrics import RANKING_METRICS
 from heterformer.models.options import every_model
 from heterformer.training.run import Run
+from tests.evaluation.held_out_pairs import link_prediction_of
 from tests.learning import tiny_network, tiny_options, tiny_reader
 
 
@@ -93,9 +94,9 @@ def test_the_cost_is_noted(done: Job) -> None:
 
 
 def test_a_job_is_finished_when_its_budget_is_used_up(done: Job) -> None:
-    assert done.finished()
-    assert not job(done.out, seed=4, max_steps=5).finished()
-    assert not job(done.out, seed=5).finished()
+    assert done.is_ranked()
+    assert not job(done.out, seed=4, max_steps=5).is_ranked()
+    assert not job(done.out, seed=5).is_ranked()
 
 
 def test_a_finished_training_whose_ranking_was_interrupted_is_only_ranked(tmp_path: Path) -> None:
@@ -104,7 +105,7 @@ def test_a_finished_training_whose_ranking_was_interrupted_is_only_ranked(tmp_pa
     before, metrics = Result.open(found.path), (found.path / "metrics.jsonl").stat().st_mtime_ns
     weights = (found.path / "model.safetensors").stat().st_mtime_ns
     (found.path / RESULT).unlink()
-    assert not found.finished()
+    assert not found.is_ranked()
     carry_out(found)
     assert Result.open(found.path).figures == before.figures
     assert (found.path / "model.safetensors").stat().st_mtime_ns == weights
@@ -117,7 +118,7 @@ def test_a_run_that_an_earlier_version_ranked_is_ranked_anew(done: Job, tmp_path
     values = json.loads((path / RESULT).read_text())
     del values["chance"], values["popularity"]
     (path / RESULT).write_text(json.dumps(values))
-    assert found.finished()
+    assert found.is_ranked()
     assert not found.is_done()
     carry_out(found)
     assert found.is_done()
@@ -141,7 +142,7 @@ def test_a_larger_budget_goes_on_and_is_ranked_anew(tmp_path: Path) -> None:
     longer = job(tmp_path, "bert", max_steps=6)
     carry_out(longer)
     result = Result.open(longer.path)
-    assert longer.finished()
+    assert longer.is_ranked()
     assert result.steps == 6
     assert result.cost.seconds > seconds  # the time of both
     losses = [line["step"] for line in Run(longer.path).metrics() if "loss" in line]
@@ -157,7 +158,7 @@ def test_a_training_that_failed_leaves_no_old_figures(
     def broken(*_: object) -> None:
         raise InputError("broken")
 
-    monkeypatch.setattr("heterformer.training.loop.train", broken)
+    monkeypatch.setattr("heterformer.training.train.train", broken)
     with pytest.raises(InputError, match="broken"):
         carry_out(job(tmp_path, "bert", max_steps=5))  # a larger budget: training goes on
     assert not (found.path / RESULT).exists()
@@ -172,7 +173,7 @@ def test_the_test_pairs_are_the_same_for_every_variant_and_seed(done: Job, tmp_p
 
 def test_no_two_processes_work_on_one_run(tmp_path: Path) -> None:
     found = job(tmp_path, "bert")
-    with alone_on(found):
+    with job_lock(found):
         (lock,) = found.path.parent.iterdir()
         with lock.open("w") as other, pytest.raises(BlockingIOError):
             fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from heterformer.cli.command_lines import compare_command
 from heterformer.comparison.core import compare, finished_comparison
 from heterformer.comparison.job import Job, Result, carry_out
 from heterformer.comparison.label_tasks import LABELS, LabelResult, label_heading
@@ -19,6 +20,7 @@ from heterformer.evaluation.core import evaluate
 from heterformer.evaluation.options import ClassificationOptions, ClusteringOptions, EvaluateOptions
 from heterformer.network.label_options import LabelOptions
 from heterformer.training.run import Run
+from tests.comparison.comparing import COMMAND
 from tests.learning import tiny_network, tiny_options, tiny_reader
 
 QUICK = ComparisonOptions(
@@ -65,7 +67,7 @@ def test_the_figures_are_those_of_evaluate(found: Comparison) -> None:
 
 
 def test_every_type_and_task_has_a_table_of_the_models_that_have_vectors(found: Comparison) -> None:
-    markdown = as_markdown(found)
+    markdown = as_markdown(found, COMMAND)
     titles = [line.removeprefix("## ") for line in markdown.splitlines() if line.startswith("## ")]
     assert titles[2:5] == [
         "Classification of paper nodes on synthetic",
@@ -79,11 +81,11 @@ def test_every_type_and_task_has_a_table_of_the_models_that_have_vectors(found: 
     assert "| BERT |" in papers
     assert "| BERT |" not in authors  # which has no vectors of nodes without text
     assert "| BERT+HGT |" in authors
-    assert "--tasks links classification clustering" in found.command
+    assert "--tasks links classification clustering" in compare_command(found)
 
 
 def test_differences_are_tested(found: Comparison) -> None:
-    tested = as_json(found)["significance"]
+    tested = as_json(found, COMMAND)["significance"]
     names = {name for name in tested if "." in name}
     assert names == {
         "paper.transductive.micro",
@@ -99,7 +101,7 @@ def test_differences_are_tested(found: Comparison) -> None:
         "paper.transductive.micro"
     )
     assert lead["mean"] == pytest.approx(gain)
-    assert "micro F1 of paper (transductive)" in as_markdown(found)
+    assert "micro F1 of paper (transductive)" in as_markdown(found, COMMAND)
     assert label_heading("paper.clusters.nmi") == "NMI of paper (clustering)"
 
 

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from heterformer.comparison.core import finished_comparison
-from heterformer.comparison.results import gathered, query_contributions
+from heterformer.comparison.options import ComparisonOptions
+from heterformer.comparison.results import ComparisonSetup, gathered, query_contributions
 from heterformer.metrics import ranking_metric
+from heterformer.training.options import TrainingOptions
 from tests.comparison.comparing import pretended_comparison, save_result
 
 SKILL = {"bert": 0.3, "bert_gat": 0.45, "heterformer": 0.6, "no_tl": 0.9}
@@ -16,7 +18,7 @@ SKILL = {"bert": 0.3, "bert_gat": 0.45, "heterformer": 0.6, "no_tl": 0.9}
 def test_means_and_deviations_are_over_seeds(tmp_path: Path) -> None:
     found = pretended_comparison(tmp_path / "out", SKILL, seeds=(0, 1, 2))
     row = found.rows[0]
-    values = [result.figures["mrr"] for result in row.finished]
+    values = [result.figures["mrr"] for result in row.results]
     assert len(set(values)) == 3
     assert row.mean("mrr") == pytest.approx(np.mean(values))
     assert row.deviation("mrr") == pytest.approx(np.std(values, ddof=1))
@@ -31,7 +33,9 @@ def test_models_and_ablations_are_told_apart(tmp_path: Path) -> None:
     found = pretended_comparison(tmp_path / "out", SKILL, seeds=(0,))
     assert [row.variant.name for row in found.models] == ["bert", "bert_gat", "heterformer"]
     assert [row.variant.name for row in found.ablations] == ["heterformer", "no_tl"]
-    plain = gathered("net", [], "")
+    plain = gathered(
+        "net", [], ComparisonSetup(Path("net"), tmp_path, TrainingOptions(), ComparisonOptions())
+    )
     assert (plain.models, plain.ablations) == ([], [])
 
 
@@ -41,7 +45,7 @@ def test_the_lead_is_over_the_best_baseline(tmp_path: Path) -> None:
     tested = ["prec", "mrr", "full_mrr", "hits_1"]
     assert [lead.metric for lead in found.leads] == [*tested, *(f"alone_{name}" for name in tested)]
     for lead in found.leads:
-        assert lead.rival.name == "bert_gat"  # an ablation is no rival
+        assert lead.against.name == "bert_gat"  # an ablation is no baseline
         gain = rows["heterformer"].mean(lead.metric) - rows["bert_gat"].mean(lead.metric)
         assert lead.difference.mean == pytest.approx(gain)
         assert lead.significant
@@ -53,11 +57,11 @@ def test_a_model_that_is_worse_has_no_significant_lead(tmp_path: Path) -> None:
     assert not any(lead.significant for lead in found.leads)
 
 
-def test_without_baselines_ablations_are_the_rivals(tmp_path: Path) -> None:
+def test_without_baselines_heterformer_is_compared_with_ablations(tmp_path: Path) -> None:
     found = pretended_comparison(
         tmp_path / "out", {"heterformer": 0.6, "no_tl": 0.5, "no_tr": 0.3}, seeds=(0,)
     )
-    assert {lead.rival.name for lead in found.leads} == {"no_tl"}
+    assert {lead.against.name for lead in found.leads} == {"no_tl"}
 
 
 @pytest.mark.parametrize("skill", [{"heterformer": 0.5}, {"bert": 0.5, "bert_gat": 0.4}])

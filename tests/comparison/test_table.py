@@ -11,7 +11,7 @@ from heterformer.comparison.core import finished_comparison
 from heterformer.comparison.results import Comparison
 from heterformer.comparison.table import as_json, as_markdown, as_table, write_comparison
 from heterformer.metrics import QUERY_ALONE_METRICS, RANKING_METRICS
-from tests.comparison.comparing import QUERIES, pretended_comparison, save_result
+from tests.comparison.comparing import COMMAND, QUERIES, pretended_comparison, save_result
 
 EVERY = (*RANKING_METRICS, *QUERY_ALONE_METRICS)
 SKILL = {
@@ -52,7 +52,7 @@ def plain(comparison: Comparison, width: int = 80) -> str:
 
 
 def test_the_best_is_bold_and_the_second_underlined(comparison: Comparison) -> None:
-    markdown = as_markdown(comparison)
+    markdown = as_markdown(comparison, COMMAND)
     rows = {row.variant.name: row for row in comparison.rows}
     prec = {name: f"{rows[name].mean('prec'):.4f}" for name in SKILL}
     assert cells(markdown, "Heterformer")[2].startswith(f"**{prec['heterformer']}**")
@@ -64,28 +64,31 @@ def test_the_best_is_bold_and_the_second_underlined(comparison: Comparison) -> N
 
 def test_a_mean_has_its_deviation_over_seeds(comparison: Comparison) -> None:
     row = comparison.rows[0]
-    assert cells(as_markdown(comparison), "BERT")[3] == f"{row.mean('mrr'):.4f} ± {row.deviation('mrr'):.4f}"
-    assert cells(as_markdown(comparison), "BERT")[-1] == "3"
+    assert (
+        cells(as_markdown(comparison, COMMAND), "BERT")[3]
+        == f"{row.mean('mrr'):.4f} ± {row.deviation('mrr'):.4f}"
+    )
+    assert cells(as_markdown(comparison, COMMAND), "BERT")[-1] == "3"
 
 
 def test_a_sure_lead_has_a_star(comparison: Comparison) -> None:
-    found = cells(as_markdown(comparison), "Heterformer")
+    found = cells(as_markdown(comparison, COMMAND), "Heterformer")
     assert r"**\*" in found[2]
-    assert "*: significantly better" in as_markdown(comparison)
-    assert r"\*" not in cells(as_markdown(comparison), "BERT+GAT")[2]
+    assert "*: significantly better" in as_markdown(comparison, COMMAND)
+    assert r"\*" not in cells(as_markdown(comparison, COMMAND), "BERT+GAT")[2]
 
 
 def test_a_lead_over_baselines_is_no_lead_over_an_ablation(tmp_path: Path) -> None:
     skill = {"heterformer": 0.6, "bert": 0.3, "no_tl": 0.9}
-    found = as_markdown(pretended_comparison(tmp_path / "cmp", skill, seeds=(0,), textless_dim=64))
+    found = as_markdown(pretended_comparison(tmp_path / "cmp", skill, seeds=(0,), textless_dim=64), COMMAND)
     assert r"\*" in " ".join(cells(found, "Heterformer", 0))
     assert r"\*" not in " ".join(cells(found, "Heterformer", 2))
     assert "significantly better than the best baseline" in found
 
 
-def test_without_baselines_the_ablations_are_the_rivals(tmp_path: Path) -> None:
+def test_without_baselines_heterformer_is_compared_with_ablations(tmp_path: Path) -> None:
     skill = {"heterformer": 0.8, "no_tl": 0.3}
-    found = as_markdown(pretended_comparison(tmp_path / "cmp", skill, seeds=(0,), textless_dim=64))
+    found = as_markdown(pretended_comparison(tmp_path / "cmp", skill, seeds=(0,), textless_dim=64), COMMAND)
     assert r"\*" not in " ".join(cells(found, "Heterformer", 0))
     assert r"\*" in " ".join(cells(found, "Heterformer", 2))
     assert "significantly better than the best of the others" in found
@@ -94,10 +97,10 @@ def test_without_baselines_the_ablations_are_the_rivals(tmp_path: Path) -> None:
 def test_few_pairs_are_ranked_among_fewer_keys(tmp_path: Path) -> None:
     comparison = pretended_comparison(tmp_path / "cmp", {"bert": 0.3}, seeds=(0,))
     ranked = "test pairs. PREC, MRR and NDCG rank each key among the different keys of"
-    assert f"400 {ranked} 100 pairs" in as_markdown(comparison)
+    assert f"400 {ranked} 100 pairs" in as_markdown(comparison, COMMAND)
     path = tmp_path / "cmp" / "runs" / "bert" / "seed-0"
     save_result(path, np.ones(79, dtype=np.int64))
-    found = as_markdown(finished_comparison(tmp_path / "cmp"))
+    found = as_markdown(finished_comparison(tmp_path / "cmp"), COMMAND)
     assert f"79 {ranked} 79 pairs" in found
 
 
@@ -107,13 +110,13 @@ def test_equal_figures_are_equally_good(tmp_path: Path) -> None:
     )
     for row, ranks in zip(found.rows, ([1, 2], [2, 1], [3, 3]), strict=True):
         save_result(row.seeds[0].path, np.array(ranks))
-    markdown = as_markdown(finished_comparison(tmp_path / "out"))
+    markdown = as_markdown(finished_comparison(tmp_path / "out"), COMMAND)
     assert [cells(markdown, name)[2] for name in ("BERT", "BERT+GAT")] == ["**0.5000**"] * 2
     assert cells(markdown, "Heterformer")[2] == "<ins>0.0000</ins>"
 
 
 def test_groups_are_those_of_the_paper(comparison: Comparison) -> None:
-    markdown = as_markdown(comparison)
+    markdown = as_markdown(comparison, COMMAND)
     groups = [
         cells(markdown, name)[0] for name in ("BERT", "BERT+GAT", "BERT+HAN", "BERT+HGT", "Heterformer")
     ]
@@ -121,7 +124,7 @@ def test_groups_are_those_of_the_paper(comparison: Comparison) -> None:
 
 
 def test_what_failed_is_in_the_table_with_its_reason(comparison: Comparison) -> None:
-    markdown = as_markdown(comparison)
+    markdown = as_markdown(comparison, COMMAND)
     assert cells(markdown, "BERT+HGT")[2:] == ["failed", *[""] * 6, "0"]
     assert "- BERT+HGT, seed 2: it was not meant to be" in markdown
     assert "failed" in plain(comparison)
@@ -133,23 +136,23 @@ def test_what_is_not_finished_is_said(tmp_path: Path) -> None:
 
     options = tiny_options(tiny_reader(), max_steps=300)
     found = compare(tiny_network(), tmp_path / "out", ["bert"], (0,), options, runner=lambda _: None)
-    assert cells(as_markdown(found), "BERT")[2] == "not finished"
+    assert cells(as_markdown(found, COMMAND), "BERT")[2] == "not finished"
     assert "Not finished yet: BERT seed 0." in plain(found, width=200)
 
 
 def test_the_cost_of_each_model(comparison: Comparison) -> None:
-    markdown = as_markdown(comparison)
+    markdown = as_markdown(comparison, COMMAND)
     found = cells(markdown, "BERT+GAT", table=4)
     assert found == ["BERT+GAT", "300", "75 s", "0.250", "1,234 MB", "22.70 M", "0.83 M"]
 
 
 def test_the_significance_and_the_command_are_told(comparison: Comparison) -> None:
-    markdown, lead = as_markdown(comparison), comparison.leads[0].difference
+    markdown, lead = as_markdown(comparison, COMMAND), comparison.leads[0].difference
     assert (
         f"PREC {lead.mean:+.4f}, a lead over BERT+GAT (95 % interval {lead.low:+.4f} to {lead.high:+.4f}"
         in markdown
     )
-    assert markdown.endswith(f"```\n{comparison.command}\n```\n")
+    assert markdown.endswith(f"```\n{COMMAND}\n```\n")
     assert (
         "400 test pairs. PREC, MRR and NDCG rank each key among the different keys of 100 pairs" in markdown
     )
@@ -169,9 +172,9 @@ def test_the_screen_table_fits_in_eighty_columns(comparison: Comparison) -> None
 
 
 def test_json_has_every_seed_unrounded(comparison: Comparison, tmp_path: Path) -> None:
-    write_comparison(comparison, tmp_path)
+    write_comparison(comparison, tmp_path, COMMAND)
     found = json.loads((tmp_path / "compare.json").read_text())
-    assert found == json.loads(json.dumps(as_json(comparison)))
+    assert found == json.loads(json.dumps(as_json(comparison, COMMAND)))
     assert set(found) == {"network", "command", "variants", "references", "tuning", "significance"}
     heterformer = found["variants"]["heterformer"]
     assert set(heterformer) == {"name", "group", "mean", "std", "seeds"}
@@ -185,11 +188,11 @@ def test_json_has_every_seed_unrounded(comparison: Comparison, tmp_path: Path) -
         "reason": "it was not meant to be",
     }
     assert found["significance"]["mrr"]["against"] == "bert_gat"
-    assert (tmp_path / "compare.md").read_text() == as_markdown(comparison)
+    assert (tmp_path / "compare.md").read_text() == as_markdown(comparison, COMMAND)
 
 
 def test_queries_read_alone_have_a_table_of_their_own(comparison: Comparison) -> None:
-    markdown = as_markdown(comparison)
+    markdown = as_markdown(comparison, COMMAND)
     row = next(row for row in comparison.rows if row.variant.name == "heterformer")
     assert markdown.index("queries read alone\n") > markdown.index("## Link prediction on")
     alone = cells(markdown, "Heterformer", table=1)
@@ -197,19 +200,21 @@ def test_queries_read_alone_have_a_table_of_their_own(comparison: Comparison) ->
     assert row.mean("alone_prec") < row.mean("prec")
     assert "PREC (query alone) +" in markdown
     assert f"{row.mean('alone_mrr'):.3f}"[1:] in plain(comparison)
-    assert as_json(comparison)["significance"]["alone_prec"]["against"] == "bert_gat"
+    assert as_json(comparison, COMMAND)["significance"]["alone_prec"]["against"] == "bert_gat"
 
 
 def test_chance_and_popularity_are_rows(comparison: Comparison) -> None:
-    references = as_json(comparison)["references"]
+    references = as_json(comparison, COMMAND)["references"]
     for name in ("popularity", "chance"):
-        assert cells(as_markdown(comparison), name)[2] == f"{references[name]['prec']:.4f}"
+        assert cells(as_markdown(comparison, COMMAND), name)[2] == f"{references[name]['prec']:.4f}"
         assert name in plain(comparison)
     assert references["popularity"] != references["chance"]
 
 
 def test_a_negative_difference_is_a_deficit(tmp_path: Path) -> None:
-    found = as_markdown(pretended_comparison(tmp_path / "cmp", {"bert": 0.9, "heterformer": 0.1}, seeds=(0,)))
+    found = as_markdown(
+        pretended_comparison(tmp_path / "cmp", {"bert": 0.9, "heterformer": 0.1}, seeds=(0,)), COMMAND
+    )
     assert ", a deficit to BERT (95 % interval -0." in found
     assert "lead over" not in found
 
@@ -217,7 +222,7 @@ def test_a_negative_difference_is_a_deficit(tmp_path: Path) -> None:
 def test_runs_that_an_earlier_version_ranked_are_named(tmp_path: Path) -> None:
     found = pretended_comparison(tmp_path / "cmp", {"bert": 0.5, "heterformer": 0.6}, seeds=(0,))
     save_result(found.rows[0].seeds[0].path, np.arange(1, QUERIES + 1), outdated=True)
-    markdown = as_markdown(finished_comparison(tmp_path / "cmp"))
+    markdown = as_markdown(finished_comparison(tmp_path / "cmp"), COMMAND)
     assert "Ranked by an earlier version: BERT seed 0; " in markdown
     (line,) = [line for line in markdown.split("\n## ")[2].splitlines() if "| BERT |" in line]
     assert line.endswith("|  |  |  |  |  |  |  | 1 |")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from heterformer.cli.command_lines import compare_command
 from heterformer.comparison.core import compare
 from heterformer.comparison.job import Job, Trial, carry_out
 from heterformer.comparison.options import ComparisonOptions
@@ -18,7 +19,7 @@ from heterformer.comparison.variants import VARIANTS
 from heterformer.errors import InputError
 from heterformer.models.options import every_model
 from heterformer.training.run import Run
-from tests.comparison.comparing import pretended
+from tests.comparison.comparing import COMMAND, pretended
 from tests.learning import tiny_network, tiny_options, tiny_reader
 
 SKILL = {"bert": 0.5, "heterformer": 0.6}
@@ -64,12 +65,12 @@ def test_each_model_has_as_many_trials_and_its_runs_have_the_best_rate(tmp_path:
         assert [getattr(options, option) for options in runs] == [rates[1]] * 2
         assert {options.max_steps for options in runs} == {300}
         assert found.tuned[name].best == rates[1]
-        values = as_json(found)["tuning"][name]
+        values = as_json(found, COMMAND)["tuning"][name]
         assert (values["option"], values["chosen"]) == (option, rates[1])
         assert [trial["validation_prec"] for trial in values["trials"]] == [0.1, 0.9, 0.1]
     told = "Learning rates of new parameters, chosen by validation PREC after 7 steps: BERT 0.000333 of"
-    assert told in as_markdown(found)
-    assert "--tune 3 --tune-steps 7" in found.command
+    assert told in as_markdown(found, COMMAND)
+    assert "--tune 3 --tune-steps 7" in compare_command(found)
 
 
 def test_trials_that_are_done_are_not_repeated(tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from heterformer import Network, embed, load_model
-from heterformer.training.loop import train
 from heterformer.training.run import Run
+from heterformer.training.train import train
 
 WRITTEN = Path(__file__).parent / "version_0_1"
 RUNS = ("heterformer", "bert_hgt")

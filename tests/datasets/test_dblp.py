@@ -100,7 +100,11 @@ def test_what_was_left_out_is_counted(tmp_path: Path) -> None:
 
 def test_the_papers_settings_are_the_networks_defaults(tmp_path: Path) -> None:
     schema = built(tmp_path).network.schema
-    assert (schema.predict, schema.predicted.source, schema.predicted.target) == ("cites", "paper", "paper")
+    assert (schema.predict, schema.predicted[0].source, schema.predicted[0].target) == (
+        "cites",
+        "paper",
+        "paper",
+    )
     assert (schema.text_rich, schema.textless) == (("paper",), ("author", "venue"))
     assert schema.neighbors == {"paper": 5, "author": 3, "venue": 1}
     assert (schema.max_tokens, schema.test_batch_size) == (32, 100)

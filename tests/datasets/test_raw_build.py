@@ -96,7 +96,12 @@ def test_the_network_is_built_and_the_tables_are_gone(tmp_path: Path) -> None:
     assert built.network.path == tmp_path / "deep" / "net"
     assert (built.published, built.split) == ({"paper": 7}, None)
     assert files(tmp_path / "deep") == {"net", *(f"net/{name}" for name in files(built.network.path))}
-    assert {path.name for path in built.network.path.iterdir()} == {"network.json", "nodes", "adjacency"}
+    assert {path.name for path in built.network.path.iterdir()} == {
+        "network.json",
+        "digests.json",
+        "nodes",
+        "adjacency",
+    }
 
 
 def test_a_split_is_written_into_the_network(tmp_path: Path) -> None:

@@ -308,7 +308,7 @@ def test_interrupted_writing_leaves_nothing_behind(
         ({"authors_per_paper": 0.9}, "authors_per_paper is 0.9, expected a value from 1 to 7."),
         ({"ambiguous": 1.1}, "ambiguous is 1.1, expected a value from 0 to 1."),
         ({"ambiguous": float("nan")}, "ambiguous is nan, expected a value from 0 to 1."),
-        ({"seed": -1}, "seed is -1, expected a value from 0 to 9223372036854775807."),
+        ({"seed": -1}, "seed is -1, expected 0 to 2,147,483,647."),
     ],
 )
 def test_options_out_of_range(options: dict[str, Any], message: str) -> None:

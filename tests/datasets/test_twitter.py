@@ -82,7 +82,7 @@ def test_what_was_left_out_is_counted(tmp_path: Path) -> None:
 def test_the_papers_settings_are_the_networks_defaults(tmp_path: Path) -> None:
     schema = built(tmp_path).network.schema
     assert set(schema.text_rich) == {"tweet", "poi"}
-    assert (schema.predicted.source, schema.predicted.target) == ("poi", "tweet")
+    assert (schema.predicted[0].source, schema.predicted[0].target) == ("poi", "tweet")
     assert schema.neighbors == {"poi": 0, "tweet": 6, "hashtag": 3, "user": 1, "mention": 2}
     assert (schema.max_tokens, schema.test_batch_size) == (12, 300)
     assert set(PUBLISHED) == {*schema.node_types, *(r.name for r in schema.relations)}

@@ -1,67 +1,31 @@
-"""The pages of the documentation, their fenced blocks, and how a block is written or run."""
+"""How a block of the documentation is written or run: with a tiny backbone, in two steps."""
 
 from __future__ import annotations
 
-import re
-import shlex
-from dataclasses import dataclass
 from pathlib import Path
 
 from heterformer.cli.main import main
+from tests.docs.blocks import SLOW, Block, commands, without_max_steps
 from tests.learning import tiny_reader
 
-ROOT = Path(__file__).parents[2]
 # A tiny random backbone in the place of MiniLM, and two steps.
 QUICK = ("--max-steps", "2", "--batch-size", "4", "--textless-dim", "8", "--warm-up-epochs", "1")
-SLOW = re.compile(r"max_steps=100(, batch_size=\d+)?")
-
-
-@dataclass(frozen=True)
-class Block:
-    """A fenced block: ``csv papers.csv`` is a file to write, ``bash`` and ``python`` are to run."""
-
-    page: Path
-    language: str
-    file: str
-    text: str
-    line: int
-
-    @property
-    def place(self) -> str:
-        return f"{self.page.name}, line {self.line}"
-
-
-def pages() -> list[Path]:
-    """The README and everything in docs/."""
-    return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-
-
-def blocks(page: Path) -> list[Block]:
-    """Every fenced block, those without a language among them."""
-    text = page.read_text(encoding="utf-8")
-    found = []
-    for match in re.finditer(r"^```(\w*)(?: (\S+))?\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
-        line = text[: match.start()].count("\n") + 1
-        found.append(Block(page, match[1], match[2] or "", match[3], line))
-    assert len(found) == len(re.findall(r"^```", text, re.MULTILINE)) / 2
-    return found
-
-
-def commands(block: Block) -> list[list[str]]:
-    """The lines of a ``bash`` block as words, without comments."""
-    return [shlex.split(line, comments=True) for line in block.text.splitlines()]
 
 
 def run_command(words: list[str], where: str) -> None:
     """A ``heterformer`` command as it is written, but for a training's size."""
     program, *arguments = words
     assert program == "heterformer", f"{where}: only heterformer is run here"
-    if arguments[0] in ("train", "compare"):
+    if arguments[0] in ("train", "compare", "tune"):
         size = [*QUICK, "--backbone", tiny_reader(), "--device", "cpu"]
-        if "--max-steps" in arguments:
-            place = arguments.index("--max-steps")
-            del arguments[place : place + 2]
-        arguments += size
+        arguments = [*without_max_steps(arguments), *size]
+    elif arguments[0] == "finetune":
+        size = ["--max-steps", "2", "--batch-size", "4", "--device", "cpu"]
+        arguments = [*without_max_steps(arguments), *size]
+    elif arguments[0] == "embed":
+        arguments = [*arguments, "--overwrite"]  # pages write the same file
+    elif arguments[0] == "distill":
+        arguments += ["--max-steps", "1", "--device", "cpu"]
     main(arguments)
 
 

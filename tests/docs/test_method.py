@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import heterformer
-from tests.docs.pages import ROOT
+from tests.docs.blocks import ROOT
 
 PAGE, ARCHITECTURE = (
     (ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("method.md", "architecture.md")

@@ -10,7 +10,8 @@ import polars as pl
 import pytest
 
 from heterformer import Network
-from tests.docs.pages import ROOT, blocks, run
+from tests.docs.blocks import ROOT, blocks
+from tests.docs.pages import run
 from tests.networks import edges_of
 
 PAGE = ROOT / "docs" / "own-data.md"
@@ -55,6 +56,7 @@ def test_two_files_become_vectors(folder: Path) -> None:
         ("dump", "cites", ("W3", "W2")),
         ("posts", "follows", ("bob", "cleo")),
         ("posts", "replies_to", ("3", "2")),
+        ("books", "rated_by", ("b4", "r3")),
         ("answers", "answers", ("a3", "q2")),
         ("pyg", "by", ("1", "0")),
         ("pyg-again", "cites", ("2", "0")),

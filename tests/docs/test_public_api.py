@@ -1,4 +1,4 @@
-"""README.md, docs/ and examples/ import what is public, and nothing deeper where a public name serves."""
+"""README.md, docs/, examples/ and benchmarks/ import nothing deeper where a public name serves."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from pathlib import Path
 import pytest
 
 import heterformer
-from tests.docs.pages import ROOT, blocks, pages
+from tests.docs.blocks import ROOT, blocks, pages
 
-# Nothing public serves: the planted truth of the synthetic network.
+# Nothing public serves: the planted truth of the synthetic network, and the synthetic shop.
 DEEPER = {
     "heterformer.datasets.synthetic_ceiling",
+    "heterformer.datasets.synthetic_shop",
     "heterformer.datasets.synthetic_words",
 }
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+BENCHMARKS = sorted((ROOT / "benchmarks").glob("*.py"))
 
 
 def imports(source: str) -> Iterator[tuple[str, str]]:
@@ -47,6 +49,13 @@ def test_a_page_imports_public_names(page: Path) -> None:
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
 def test_an_example_imports_public_names(example: Path) -> None:
     check(example.read_text(encoding="utf-8"), example.name)
+
+
+@pytest.mark.parametrize("benchmark", BENCHMARKS, ids=lambda benchmark: benchmark.name)
+def test_a_benchmark_imports_public_names_as_such(benchmark: Path) -> None:
+    """It may measure parts that are not public, but imports no public name from where it is defined."""
+    imported = imports(benchmark.read_text(encoding="utf-8"))
+    assert [f"{m}.{n}" for m, n in imported if m != "heterformer" and n in heterformer.__all__] == []
 
 
 def test_every_exception_is_used() -> None:

@@ -47,9 +47,9 @@ def test_a_grown_network_and_what_did_not_change(
     computed: set[str] = set()
     whole = two_passes.sampled_vectors
 
-    def noted(model: Any, batcher: Any, nodes: Any, *others: Any) -> Any:
+    def noted(model: Any, batcher: Any, nodes: Any, *others: Any, **more: Any) -> Any:
         computed.update(grown.ids(nodes.node_type, nodes.rows))
-        return whole(model, batcher, nodes, *others)
+        return whole(model, batcher, nodes, *others, **more)
 
     monkeypatch.setattr(two_passes, "sampled_vectors", noted)
     new = embed_run(run.path, tmp_path / "new", network=grown.path, since=tmp_path / "old")

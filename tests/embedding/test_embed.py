@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -22,19 +23,19 @@ from heterformer.batches.visible import VisibleNetwork
 from heterformer.cli import main as cli
 from heterformer.embedding import embed as embed_module
 from heterformer.embedding import two_passes
-from heterformer.embedding.embed import embed, embed_run, embed_to
+from heterformer.embedding.embed import embed, embed_run, embed_to, or_anew
 from heterformer.embedding.options import EmbedOptions
 from heterformer.embedding.two_passes import Embedding
 from heterformer.embedding.vectors import Vectors
-from heterformer.errors import InputError
+from heterformer.errors import InputError, OptionError
 from heterformer.files import file_lock
-from heterformer.models import Heterformer, inference
+from heterformer.models import Heterformer
 from heterformer.network.build.frames import temporary_folder
 from heterformer.network.store import Network
 from heterformer.network.tokens import open_tokens
-from heterformer.states import row_file
-from heterformer.training.loop import train
+from heterformer.search.searcher import Searcher
 from heterformer.training.run import Run
+from heterformer.training.train import train
 from tests.learning import WORDS, tiny_model, tiny_network, tiny_options, tiny_reader
 from tests.models.test_inference import backbone
 from tests.networks import Facts, few, networks, tokenizer
@@ -79,16 +80,17 @@ def literal(model: Heterformer, network: Network, words: Any, options: EmbedOpti
 def test_vectors_are_those_of_algorithm_1(
     ablation: dict[str, Any], facts: Facts, tokens: int, part: int, cap: int | None
 ) -> None:
-    with facts.built() as network, pytest.MonkeyPatch.context() as patched:
-        patched.setattr(inference, "TOKENS", tokens)
-        patched.setattr(row_file, "PART", part)
+    with facts.built() as network, tempfile.TemporaryDirectory() as folder:
         torch.manual_seed(0)
         model = Heterformer.from_backbone(backbone(), network, aggregation_init="random", **ablation)
         options = EmbedOptions(all_neighbors=cap, seed=3)
-        found = embed(model, network, options, tokenizer=tokenizer())
+        sizes = {"part": part, "tokens_per_batch": tokens}
+        work = Embedding(model, VisibleNetwork.whole(network), options, tokenizer(), **sizes)
+        work.compute(Path(folder))
         expected = literal(model, network, tokenizer(), options)
-        assert list(found) == list(model.embedded_types)
-        for node_type, vectors in found.items():
+        assert work.types == model.embedded_types
+        for node_type in work.types:
+            vectors = np.concatenate([chunk.vectors for chunk in work.chunks(node_type)])
             np.testing.assert_allclose(vectors, expected[node_type], rtol=1e-5, atol=1e-5)
 
 
@@ -184,7 +186,7 @@ def test_other_work_that_was_left_is_not_taken_over(
     _leave_unfinished(run, out, monkeypatch)
     assert [p.name for p in tmp_path.iterdir()] == [".out.work"]
     found = embed_run(run.path, out, EmbedOptions(seed=0)).matrix("paper")
-    assert "starting anew" in " ".join(capsys.readouterr().err.split())
+    assert "starting over" in " ".join(capsys.readouterr().err.split())
     np.testing.assert_array_equal(found, embed(run.model(), tiny_network())["paper"])
     assert [p.name for p in tmp_path.iterdir()] == ["out"]
 
@@ -236,7 +238,7 @@ def test_something_else_in_the_place_of_the_output(run: Run, tmp_path: Path) -> 
     assert (tmp_path / "out").read_text() == (tmp_path / "full" / "thesis").read_text() == "mine"
     with pytest.raises(InputError, match="exists and holds something else"):
         embed_run(run.path, run.path)
-    assert run.finished
+    assert run.is_complete
 
 
 def test_work_without_a_manifest_is_nobodys(
@@ -336,7 +338,7 @@ def test_embed_to_takes_any_model(tmp_path: Path) -> None:
     assert vectors.matrix("paper").shape == (200, 16)
 
 
-def test_a_type_may_have_any_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_type_may_have_any_name(tmp_path: Path) -> None:
     """Also that of the file in which texts' states are kept meanwhile."""
     ids = [f"s{i}" for i in range(60)]
     nodes = pl.DataFrame({"id": ids, "text": [f"kernel {WORDS[8 + i % 20]}" for i in range(60)]})
@@ -350,8 +352,10 @@ def test_a_type_may_have_any_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     network = Network.from_frames(spec, {"states": nodes}, {"to": edges}, tmp_path / "net")
     run = train(network, tmp_path / "run", tiny_options(tiny_reader(), max_steps=1))
     whole = embed(run.model(), network)["states"]  # in one part
-    monkeypatch.setattr(row_file, "PART", 16)
-    np.testing.assert_allclose(embed(run.model(), network)["states"], whole, rtol=1e-5, atol=1e-6)
+    in_parts = Embedding(run.model(), VisibleNetwork.whole(network), part=16)
+    in_parts.compute(tmp_path)
+    vectors = np.concatenate([chunk.vectors for chunk in in_parts.chunks("states")])
+    np.testing.assert_allclose(vectors, whole, rtol=1e-5, atol=1e-6)
 
 
 def test_somebody_elses_table_is_not_overwritten(run: Run, tmp_path: Path) -> None:
@@ -387,3 +391,63 @@ def test_work_goes_nowhere_that_a_link_leads(tmp_path: Path, name: str) -> None:
     embed_to(tmp_path / "out", tiny_model(), tiny_network(), tokenizer=reader())
     assert [path.name for path in elsewhere.iterdir()] == ["text"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "thesis"]
+
+
+def test_a_path_in_the_place_of_a_model_is_one_sentence() -> None:
+    with pytest.raises(InputError) as caught:
+        embed("runs/papers", tiny_network())  # type: ignore[call-overload]
+    problem = "the model is 'runs/papers', expected a model; load_model gives that of a run's folder."
+    assert str(caught.value) == problem
+
+
+def test_shorter_vectors_are_the_beginnings_of_long_ones(tmp_path: Path) -> None:
+    options = tiny_options(tiny_reader(), max_steps=2, widths=(8, 4), normalize="yes", temperature=0.1)
+    run = train(tiny_network(), tmp_path / "run", options)
+    assert run.options().model.widths == (8, 4)
+    model = run.model()
+    assert model.widths == (16, 8, 4)
+    whole, short = (embed(model, tiny_network(), width=width) for width in (None, 8))
+    for node_type, vectors in short.items():
+        cut = whole[node_type][:, :8]
+        np.testing.assert_allclose(vectors, cut / np.linalg.norm(cut, axis=1, keepdims=True), atol=1e-6)
+    written = embed_run(run.path, tmp_path / "short.parquet", EmbedOptions(width=4))
+    assert (written.matrix("paper").shape[1], written.metadata["width"]) == (4, 4)
+    answer = Searcher(run.path, tmp_path / "short.parquet").search("kernel methods", top=3)
+    query = model.encode("kernel methods")[:4]
+    best = written.matrix("paper") @ (query / np.linalg.norm(query))
+    assert [hit.id for hit in answer.rankings[0].hits] == tiny_network().ids("paper", np.argsort(-best)[:3])
+    for width in (None, 8):
+        with pytest.raises(InputError, match="was made with another width; leave since out"):
+            embed_run(run.path, tmp_path / "x", EmbedOptions(width=width), since=tmp_path / "short.parquet")
+    with pytest.raises(InputError, match=r"width is 5, expected one of 16, 8, 4\."):
+        embed(model, tiny_network(), width=5)
+    again = train(tiny_network(), tmp_path / "run", options)  # the same command: widths in YAML are a list
+    assert again.options() == run.options()
+
+
+def test_widths_that_a_model_does_not_have() -> None:
+    with pytest.raises(InputError, match="expected one of 16, since the model was trained without"):
+        embed(tiny_model(), tiny_network(), width=8, tokenizer=reader())
+    with pytest.raises(InputError, match="widths has 32, but vectors have 16 numbers"):
+        tiny_model(widths=(32,))
+    with pytest.raises(InputError, match="widths has 0, expected positive"):
+        tiny_model(widths=(8, 0))
+
+
+def test_kept_vectors_that_do_not_fit_are_computed_anew(tmp_path: Path) -> None:
+    asked: list[Path | None] = []
+
+    def embed_since(since: Path | None) -> Any:
+        asked.append(since)
+        if since is not None:
+            raise OptionError(None, "since", "was made with another model.")
+        return "vectors"
+
+    assert or_anew(embed_since, tmp_path) == "vectors"
+    assert asked == [tmp_path, None]
+
+    def fails(since: Path | None) -> Any:
+        raise OptionError(None, "types", "is wrong.")
+
+    with pytest.raises(OptionError, match="types is wrong"):
+        or_anew(fails, tmp_path)

@@ -1,4 +1,4 @@
-"""Kill -9 anywhere in an embedding, and the same command goes on to the same file, bit for bit.
+"""Kill -9 anywhere in an embedding, and the same command resumes to the same file, bit for bit.
 
 A kill comes just before, or some milliseconds after, the n-th file operation of a process: the opening,
 renaming or deleting of a file among the output, the work beside it, or what was made earlier. These are
@@ -20,7 +20,6 @@ import pytest
 
 from heterformer.embedding.embed import embed_run
 from heterformer.network.store import Network
-from heterformer.states import row_file
 from heterformer.training.run import Run
 from tests.embedding.growing import first_run, first_state
 from tests.learning import start_process
@@ -63,9 +62,9 @@ class Killer:
 
 
 def _embed(run: str, out: str, network: str, since: str | None, log: str, kill_at: int, delay: float) -> None:
-    row_file.PART = 40
     sys.addaudithook(Killer(f"{Path(out).parent}{os.sep}", log, kill_at, delay))
-    embed_run(run, out, network=Path(network), since=None if since is None else Path(since), device="cpu")
+    earlier = None if since is None else Path(since)
+    embed_run(run, out, network=Path(network), since=earlier, device="cpu", part=40)
 
 
 @pytest.fixture(scope="module")

@@ -26,10 +26,10 @@ def sampled(monkeypatch: pytest.MonkeyPatch) -> Counter[tuple[str, str, int]]:
     whole = StableSampler.sample
 
     def counted(
-        self: Any, visible: Any, center_type: str, neighbor_type: str, centers: Any, fan_out: int
+        self: Any, visible: Any, center_type: str, neighbor_type: str, centers: Any, *others: Any
     ) -> Any:
         counts.update((center_type, neighbor_type, row) for row in centers.tolist())
-        return whole(self, visible, center_type, neighbor_type, centers, fan_out)
+        return whole(self, visible, center_type, neighbor_type, centers, *others)
 
     monkeypatch.setattr(StableSampler, "sample", counted)
     return counts

@@ -39,7 +39,7 @@ def test_rows_are_the_networks_whatever_the_order_of_the_file(tmp_path: Path) ->
 def test_without_a_type_they_are_of_the_type_that_asks(tmp_path: Path) -> None:
     vectors = given_vectors(written(tmp_path, id=[IDS[1]], vector=[[1, 2, 3]]), tiny_network())
     assert vectors["paper"].rows.tolist() == [1]
-    assert vectors["paper"].of(np.array([1])).dtype == np.float32
+    assert vectors["paper"].lookup(np.array([1])).dtype == np.float32
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
@@ -59,8 +59,8 @@ def test_each_type_has_its_own_length(tmp_path: Path) -> None:
 
 
 def test_all_of_a_type() -> None:
-    vectors = NodeVectors.of_all(np.eye(3, dtype=np.float16))
-    assert vectors.of(np.array([2, 0])).tolist() == [[0, 0, 1], [1, 0, 0]]
+    vectors = NodeVectors.from_matrix(np.eye(3, dtype=np.float16))
+    assert vectors.lookup(np.array([2, 0])).tolist() == [[0, 0, 1], [1, 0, 0]]
 
 
 LISTS = pl.List(pl.Float32)

@@ -14,15 +14,15 @@ import pytest
 
 from heterformer.cli.main import main
 from heterformer.distributed import ProcessGroup
-from heterformer.embedding import two_passes, vectors
+from heterformer.embedding import two_passes
 from heterformer.embedding.embed import embed_run
 from heterformer.embedding.options import EmbedOptions
 from heterformer.embedding.vectors import Vectors
 from heterformer.errors import InputError
 from heterformer.states import row_file
 from heterformer.states.text_states import TextStates
-from heterformer.training.loop import train
 from heterformer.training.run import Run
+from heterformer.training.train import train
 from tests.embedding.growing import first_run, first_state
 from tests.learning import start_process, tiny_network, tiny_options, tiny_reader, wait_for_lines
 from tests.training.several import said, start_together, together
@@ -38,7 +38,6 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 def in_small_parts(path: Path, out: Path, options: EmbedOptions, told: Path | None = None) -> None:
     """As ``embed_run``; what each process writes is told in ``told``, slowly."""
-    row_file.PART, vectors.ROWS = PART, 3
     write = row_file.RowFile.write
 
     def telling(self: row_file.RowFile, start: int, values: Any) -> None:
@@ -51,7 +50,7 @@ def in_small_parts(path: Path, out: Path, options: EmbedOptions, told: Path | No
 
     if told is not None:
         row_file.RowFile.write = telling  # type: ignore[method-assign]
-    embed_run(path, out, options, processes=ProcessGroup.from_environment())
+    embed_run(path, out, options, processes=ProcessGroup.from_environment(), part=PART)
 
 
 @pytest.fixture(scope="module")
@@ -229,10 +228,10 @@ def embedded_since(path: Path, out: Path, old: Path, computed: Path) -> None:
     """Tells how many vectors were computed in each part."""
     whole = two_passes.sampled_vectors
 
-    def counted(model: Any, batcher: Any, nodes: Any, *more: Any) -> Any:
+    def counted(model: Any, batcher: Any, nodes: Any, *more: Any, **others: Any) -> Any:
         with computed.open("a") as file:
             file.write(f"{len(nodes)}\n")
-        return whole(model, batcher, nodes, *more)
+        return whole(model, batcher, nodes, *more, **others)
 
     two_passes.sampled_vectors = counted
     embed_run(path, out, EmbedOptions(h0=True), since=old, processes=ProcessGroup.from_environment())

@@ -27,7 +27,7 @@ def batch_of(rows: np.ndarray[tuple[int], np.dtype[np.int64]] = ROWS) -> Batch:
 
 @pytest.fixture(scope="module")
 def before() -> Hashes:
-    return Signatures(tiny_model(), tiny_tokens()).of(batch_of())
+    return Signatures(tiny_model(), tiny_tokens()).for_batch(batch_of())
 
 
 def centers_of(batch: Batch, kind: str) -> set[int]:
@@ -41,10 +41,10 @@ def test_all_are_different(before: Hashes) -> None:
 
 def test_company_and_order_do_not_matter(before: Hashes) -> None:
     signatures = Signatures(tiny_model(), tiny_tokens())
-    assert (signatures.of(batch_of(ROWS[::-1].copy()))[::-1] == before).all()
+    assert (signatures.for_batch(batch_of(ROWS[::-1].copy()))[::-1] == before).all()
     batch = batch_of()
     turned = {r: Neighbors(e.center.flip(0), e.node.flip(0)) for r, e in reversed(batch.neighbors.items())}
-    assert (signatures.of(replace(batch, neighbors=turned)) == before).all()
+    assert (signatures.for_batch(replace(batch, neighbors=turned)) == before).all()
 
 
 def test_a_word_changes_the_text_and_those_next_to_it(before: Hashes) -> None:
@@ -54,7 +54,7 @@ def test_a_word_changes_the_text_and_those_next_to_it(before: Hashes) -> None:
     changed = tokens.tokens.copy()
     changed[tokens.offsets[number] + 1] += 1
     other = PackedTokens(tokens.text_offset, tokens.offsets, changed)
-    found = Signatures(tiny_model(), other).of(batch)
+    found = Signatures(tiny_model(), other).for_batch(batch)
     near = {
         int(c)
         for r, edges in batch.neighbors.items()
@@ -72,7 +72,7 @@ def test_an_embedding_changes_those_next_to_it(before: Hashes) -> None:
     table, _ = model.textless.parameters_of("venue")
     with torch.no_grad():
         table += 1
-    found = Signatures(model, tiny_tokens()).of(batch)
+    found = Signatures(model, tiny_tokens()).for_batch(batch)
     assert {i for i in range(len(ROWS)) if found[i] != before[i]} == centers_of(batch, "venue")
 
 
@@ -81,7 +81,7 @@ def test_another_edge_type_to_the_same_neighbour_is_another_neighbourhood(before
     edge_types = [r for r in tiny_network().schema.edge_types if (r.center, r.neighbor) == ("paper", "paper")]
     first, second = (batch.neighbors[r] for r in edge_types)
     swapped = batch.neighbors | {edge_types[0]: second, edge_types[1]: first}
-    found = Signatures(tiny_model(), tiny_tokens()).of(replace(batch, neighbors=swapped))
+    found = Signatures(tiny_model(), tiny_tokens()).for_batch(replace(batch, neighbors=swapped))
     assert {i for i in range(len(ROWS)) if found[i] != before[i]} == centers_of(batch, "paper")
 
 

@@ -20,8 +20,8 @@ from heterformer.errors import InputError
 from heterformer.network.store import Network
 from heterformer.training import unseen
 from heterformer.training.folding import FoldedIn, folded_rows
-from heterformer.training.loop import train
 from heterformer.training.run import Run
+from heterformer.training.train import train
 from tests.embedding.growing import State, first_state
 from tests.learning import tiny_options, tiny_reader
 
@@ -47,9 +47,9 @@ def computed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., set[str]]:
         found: set[str] = set()
         whole = two_passes.sampled_vectors
 
-        def noted(model: Any, batcher: Any, nodes: Any, *others: Any) -> Any:
+        def noted(model: Any, batcher: Any, nodes: Any, *others: Any, **more: Any) -> Any:
             found.update(network.ids(nodes.node_type, nodes.rows))
-            return whole(model, batcher, nodes, *others)
+            return whole(model, batcher, nodes, *others, **more)
 
         with monkeypatch.context() as patched:
             patched.setattr(two_passes, "sampled_vectors", noted)
@@ -254,6 +254,18 @@ def test_in_place_after_a_kill_between_the_renames(run: Run, grown: Network, tmp
     found = embed_run(run.path, out, EVERY, network=grown.path, since=out)
     np.testing.assert_array_equal(found.matrix("paper"), expected)
     assert [p.name for p in tmp_path.iterdir()] == ["vectors"]
+
+
+def test_it_is_told_how_many_nodes_were_computed(
+    run: Run, before: State, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    network = before.built()
+    old, new, count = tmp_path / "old", tmp_path / "new", network.schema.counts["paper"]
+    embed_run(run.path, old, EVERY, network=network.path)
+    assert "computed" not in capsys.readouterr().err
+    embed_run(run.path, new, EVERY, network=network.path, since=old)
+    told = f"{new}: computed 0 of {count:,} nodes with text; the rest are those of {old}.\n"
+    assert told in capsys.readouterr().err
 
 
 def test_another_length_of_folded_in_nodes_is_another_vector(

@@ -36,7 +36,7 @@ class Cheater(nn.Module):
                 shown[edges.center, batch.text_rows[edges.node]] = 1
         return torch.cat([own, shown], 1)
 
-    def scores(self, queries: Tensor, keys: Tensor) -> Tensor:
+    def scores(self, queries: Tensor, keys: Tensor, relation: str | None = None) -> Tensor:
         own, _ = keys.chunk(2, 1)
         _, shown = queries.chunk(2, 1)
         return shown @ own.T

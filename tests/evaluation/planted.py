@@ -14,13 +14,13 @@ def labelled(codes: NDArray[np.int64], node_type: str = "paper") -> Labels:
     """Nodes with one class each, in rows 0, 3, 6, ..."""
     names = [f"c{code}" for code in range(int(codes.max()) + 1)]
     matrix = np.eye(len(names), dtype=bool)[codes]
-    return Labels.of(3 * np.arange(len(codes)), names, matrix, False, node_type)
+    return Labels.from_matrix(3 * np.arange(len(codes)), names, matrix, False, node_type)
 
 
 def labelled_several(matrix: NDArray[np.bool_]) -> Labels:
     """Nodes with any number of classes."""
     names = [f"c{code}" for code in range(matrix.shape[1])]
-    return Labels.of(3 * np.arange(len(matrix)), names, matrix, True, "paper")
+    return Labels.from_matrix(3 * np.arange(len(matrix)), names, matrix, True, "paper")
 
 
 def clusters(members: list[int], width: int = 8, apart: float = 10.0, seed: int = 0) -> tuple[Floats, Labels]:

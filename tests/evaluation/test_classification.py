@@ -18,8 +18,8 @@ from heterformer.evaluation.classification import (
     classify,
 )
 from heterformer.evaluation.classifiers import MLP, Examples, Predictor, fit_majority
-from heterformer.evaluation.stratified import TEST, stratified_parts
 from heterformer.network.labels import Labels, LeftOut
+from heterformer.network.stratified import TEST, stratified_parts
 from tests.evaluation.planted import clusters, labelled, labelled_several
 
 QUICK = ClassificationOptions(hidden=16, repeats=2, batch_size=32, max_epochs=30)
@@ -191,7 +191,7 @@ def test_fewer_nodes_than_parts() -> None:
         ({"hidden": 0}, "hidden is 0, expected more than 0."),
         ({"max_nodes": 0}, "max_nodes is 0, expected more than 0."),
         ({"learning_rate": -0.1}, "learning_rate is -0.1, expected more than 0."),
-        ({"seed": -1}, "seed is -1, expected 0 or more."),
+        ({"seed": -1}, "seed is -1, expected 0 to 2,147,483,647."),
     ],
 )
 def test_options_out_of_range(options: dict[str, Any], complaint: str) -> None:

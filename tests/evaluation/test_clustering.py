@@ -111,7 +111,7 @@ def test_nobody_has_one_class_only() -> None:
         ({"runs": 0}, "runs is 0, expected at least 1."),
         ({"sample": 1}, "sample is 1, expected at least 2."),
         ({"top_classes": 1}, "top_classes is 1, expected at least 2."),
-        ({"seed": -1}, "seed is -1, expected at least 0."),
+        ({"seed": -1}, "seed is -1, expected 0 to 2,147,483,647."),
     ],
 )
 def test_options_out_of_range(options: dict[str, Any], complaint: str) -> None:

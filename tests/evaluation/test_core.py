@@ -19,7 +19,7 @@ from heterformer.embedding.node_vectors import NodeVectors
 from heterformer.errors import InputError
 from heterformer.evaluation import core as evaluation
 from heterformer.evaluation.core import evaluate, evaluate_run, evaluate_vectors
-from heterformer.evaluation.open_run import OpenRun, link_prediction_of, open_run
+from heterformer.evaluation.open_run import OpenRun, open_run
 from heterformer.evaluation.options import ClassificationOptions, ClusteringOptions, EvaluateOptions
 from heterformer.network import labels
 from heterformer.network.label_options import LabelOptions
@@ -27,7 +27,8 @@ from heterformer.network.schema import NodeType
 from heterformer.network.split.draw import make_split
 from heterformer.network.split.options import SplitOptions
 from heterformer.network.store import Network
-from heterformer.training.loop import train
+from heterformer.training.train import train
+from tests.evaluation.held_out_pairs import link_prediction_of
 from tests.learning import tiny_network, tiny_options, tiny_reader
 from tests.networks import Tables
 
@@ -61,7 +62,7 @@ def but_chance(notes: list[str]) -> list[str]:
 def random_vectors(seed: int = 0) -> dict[str, NodeVectors]:
     rng = np.random.default_rng(seed)
     counts = tiny_network().schema.counts
-    return {t: NodeVectors.of_all(rng.normal(size=(counts[t], 4))) for t in TYPES}
+    return {t: NodeVectors.from_matrix(rng.normal(size=(counts[t], 4))) for t in TYPES}
 
 
 def test_a_run_is_evaluated_in_everything(run: OpenRun) -> None:
@@ -114,7 +115,7 @@ def test_vectors_can_be_made_in_bf16_and_are_ranked_exactly(run: OpenRun) -> Non
     scored: list[tuple[torch.dtype, Tensor]] = []
 
     class Watched(type(run.model)):  # type: ignore[misc]
-        def scores(self, queries: Tensor, keys: Tensor) -> Tensor:
+        def scores(self, queries: Tensor, keys: Tensor, relation: str | None = None) -> Tensor:
             found = super().scores(queries, keys)
             scored.append((found.dtype, keys))
             return found
@@ -142,6 +143,8 @@ class Acquainted(nn.Module):
     device = torch.device("cpu")
     embedded_types: tuple[NodeType, ...] = TYPES
 
+    textless_fan_out = 0
+
     def __init__(self, network: Network) -> None:
         super().__init__()
         counts = {t: network.schema.counts[t] for t in network.schema.textless}
@@ -161,7 +164,7 @@ class Acquainted(nn.Module):
     def textless_vectors(self, node_type: NodeType, rows: Tensor) -> Tensor:
         return torch.eye(self.total)[self.first[node_type] + rows]
 
-    def scores(self, queries: Tensor, keys: Tensor) -> Tensor:
+    def scores(self, queries: Tensor, keys: Tensor, relation: str | None = None) -> Tensor:
         return queries @ keys.T
 
 
@@ -189,7 +192,7 @@ def test_vectors_from_elsewhere_are_ranked_by_product_or_angle() -> None:
     matrix[pairs[:, 0], np.searchsorted(keys, pairs[:, 1])] = 1.0
     matrix[keys, np.arange(len(keys))] = 1.0
     matrix[stranger] = 10.0
-    vectors = {"paper": NodeVectors.of_all(matrix)}
+    vectors = {"paper": NodeVectors.from_matrix(matrix)}
     options = EvaluateOptions(tasks=("link_prediction",), parts=("test",))
     (inner,) = evaluate_vectors(network, vectors, options).link_prediction
     (cosine,) = evaluate_vectors(network, vectors, replace(options, similarity="cosine")).link_prediction
@@ -209,7 +212,7 @@ def test_a_perfect_model_is_first_though_keys_repeat_in_a_batch() -> None:
         matrix[source, places[target] + node] = 1
     unit = np.eye(matrix.shape[1], dtype=np.float32)
     vectors = {"paper": matrix, "author": unit[: counts["author"]], "venue": unit[counts["author"] :]}
-    known = {t: NodeVectors.of_all(m) for t, m in vectors.items()}
+    known = {t: NodeVectors.from_matrix(m) for t, m in vectors.items()}
     found = evaluate_vectors(network, known, replace(QUICK, tasks=("link_prediction",)))
     others = {one.relation: one for one in found.link_prediction if one.relation != "cites"}
     assert set(others) == {"written_by", "published_in"}
@@ -248,7 +251,7 @@ def test_a_network_without_labels_says_so_unless_they_were_asked_for(tmp_path: P
         "cites.csv", "source,target\n" + "".join(f"p{a},p{b}\n" for a in range(20) for b in (a // 2, 19))
     )
     tables.papers("papers.csv", "id,title\n" + "".join(f"p{i},Kernel {i}\n" for i in range(20)))
-    network, vectors = tables.build(), {"paper": NodeVectors.of_all(np.eye(20))}
+    network, vectors = tables.build(), {"paper": NodeVectors.from_matrix(np.eye(20))}
     found = evaluate_vectors(network, vectors, QUICK)
     assert [one.part for one in found.link_prediction] == ["validation", "test"]
     assert but_chance(found.notes)[-1].startswith("No classification and no clustering: ")
@@ -291,7 +294,7 @@ def small_network(folder: Path, papers: int) -> Network:
 
 def test_a_network_too_small_for_parts_says_so_unless_link_prediction_was_asked_for(tmp_path: Path) -> None:
     network = small_network(tmp_path, 3)
-    vectors = {"paper": NodeVectors.of_all(np.eye(3))}
+    vectors = {"paper": NodeVectors.from_matrix(np.eye(3))}
     found = evaluate_vectors(network, vectors, QUICK)
     assert not found.link_prediction
     assert found.notes[-1].startswith(f"No link prediction: {network.path}: the ")
@@ -342,7 +345,7 @@ def test_a_split_file_says_which_pairs_are_asked_for_and_which_nodes_are_unseen(
 
 def test_relations_between_types_of_other_lengths_are_a_note() -> None:
     vectors = random_vectors()
-    vectors["author"] = NodeVectors.of_all(vectors["author"].matrix[:, :3])
+    vectors["author"] = NodeVectors.from_matrix(vectors["author"].matrix[:, :3])
     found = evaluate_vectors(tiny_network(), vectors, replace(QUICK, tasks=("link_prediction",)))
     assert {one.relation for one in found.link_prediction} == {"cites", "published_in"}
     told = "vectors of paper nodes have 4 numbers, those of author 3"
@@ -363,7 +366,7 @@ def test_labels_that_are_asked_for_in_vain_are_told_of_before_the_work(
 ) -> None:
     monkeypatch.setattr(evaluation, "rank_pairs", lambda *_: pytest.fail("pairs were ranked"))
     network = small_network(tmp_path, 20)
-    vectors = {"paper": NodeVectors.of_all(np.eye(20))}
+    vectors = {"paper": NodeVectors.from_matrix(np.eye(20))}
     with pytest.raises(InputError, match="no node type has a 'label' column"):
         evaluate_vectors(network, vectors, replace(QUICK, tasks=("link_prediction", "clustering")))
 
@@ -377,8 +380,8 @@ def test_vectors_that_know_the_labels_are_told_from_those_that_do_not() -> None:
     network = tiny_network()
     names = [labels[0] for labels in network.labels("paper").to_list()]
     codes = np.unique(names, return_inverse=True)[1]
-    knowing = {"paper": NodeVectors.of_all(noisy(codes, 0))}
-    shuffled = {"paper": NodeVectors.of_all(noisy(np.random.default_rng(1).permutation(codes), 0))}
+    knowing = {"paper": NodeVectors.from_matrix(noisy(codes, 0))}
+    shuffled = {"paper": NodeVectors.from_matrix(noisy(np.random.default_rng(1).permutation(codes), 0))}
     options = replace(
         QUICK, tasks=("classification", "clustering"), classification=ClassificationOptions(repeats=2)
     )

@@ -16,15 +16,8 @@ from heterformer.batches.batch import Batch
 from heterformer.batches.batcher import Batcher
 from heterformer.batches.pairs import evaluation_sampler
 from heterformer.batches.visible import VisibleNetwork
-from heterformer.evaluation.link_prediction import (
-    LinkPrediction,
-    PairSet,
-    RankingSizes,
-    evaluate_link_prediction,
-    full_ranks,
-    predicted_pairs,
-    rank_pairs,
-)
+from heterformer.evaluation.link_prediction import LinkPrediction, PairSet, predicted_pairs
+from heterformer.evaluation.pair_ranking import RankingSizes, full_ranks, rank_pairs
 from heterformer.metrics import RANKING_METRICS
 from heterformer.models.inference import center_vectors
 from heterformer.network.schema import NodeType, Relation
@@ -35,6 +28,7 @@ from heterformer.network.store import Network
 from heterformer.network.tokens import open_tokens
 from heterformer.training.validation import in_batch_metrics
 from tests.evaluation.cheater import Cheater
+from tests.evaluation.held_out_pairs import evaluate_link_prediction
 from tests.learning import tiny_network, tiny_tokens
 from tests.networks import Facts, edges_of, few, networks, pairs_of, split_of, tokenizer
 
@@ -50,13 +44,13 @@ def in_blocks(vectors: Tensor, size: int) -> Iterator[tuple[int, Tensor]]:
 
 def true_pairs(network: Network, relation: Relation | None = None) -> Pairs:
     """Every edge of a relation, of the predicted one unless told."""
-    source, target = network.edges((relation or network.schema.predicted).name)
+    source, target = network.edges((relation or network.schema.predicted[0]).name)
     return np.stack([source, target.astype(np.int64)], axis=1)
 
 
 def ranked_candidates(network: Network, query: int, key: int, relation: Relation | None = None) -> list[int]:
     """By definition: all nodes of the key's type but the query, its other true keys and the key itself."""
-    relation = relation or network.schema.predicted
+    relation = relation or network.schema.predicted[0]
     (query_id,) = network.ids(relation.source, [query])
     known = {target for source, target in edges_of(network, relation.name) if source == query_id}
     if relation.source == relation.target:
@@ -86,7 +80,7 @@ def found_ranks(
     network: Network, pairs: Pairs, queries: Tensor, nodes: Tensor, size: int = 4, query_block: int = 4096
 ) -> list[int]:
     keys, blocks = nodes[torch.from_numpy(pairs[:, 1])], in_blocks(nodes, size)
-    relation = network.schema.predicted
+    relation = network.schema.predicted[0]
     ranks = full_ranks(network, relation, pairs, queries, keys, blocks, dot, query_block=query_block)
     return ranks.tolist()
 
@@ -101,7 +95,7 @@ def test_full_ranks_are_those_of_the_definition(
     generator = torch.Generator().manual_seed(seed)
     with facts.built() as network:
         pairs = true_pairs(network)
-        count = network.schema.counts[network.schema.predicted.target]
+        count = network.schema.counts[network.schema.predicted[0].target]
         nodes = torch.randint(-values, values + 1, (count, 2), generator=generator).float()
         queries = torch.randint(-values, values + 1, (len(pairs), 2), generator=generator).float()
         expected = ranks_by_definition(network, pairs, dot(queries, nodes))
@@ -192,7 +186,7 @@ def test_any_relation_is_ranked_among_the_targets_that_have_vectors(
             return matrices[node_type][torch.from_numpy(rows)]
 
         visible = VisibleNetwork.whole(network)
-        found = rank_pairs(pair_sets, vectors, visible, dot, known if some_are_missing else None)
+        found = rank_pairs(pair_sets, vectors, visible, lambda _: dot, known if some_are_missing else None)
         for pair_set, ranks in zip(pair_sets, found, strict=True):
             relation, pairs = pair_set.relation, pair_set.pairs
             scores = dot(matrices[relation.source][pairs[:, 0]], matrices[relation.target])
@@ -225,7 +219,7 @@ class WholeNumbers(Cheater):
         vectors = torch.randint(-3, 4, (self.texts, self.width), generator=generator).float()
         return vectors[batch.text_rows[batch.centers]]
 
-    def scores(self, queries: Tensor, keys: Tensor) -> Tensor:
+    def scores(self, queries: Tensor, keys: Tensor, relation: str | None = None) -> Tensor:
         return queries @ keys.T
 
 
@@ -312,7 +306,7 @@ def test_batches_have_the_test_batch_size_of_the_network(parts: dict[str, Pairs]
 class KeysCheat(Cheater):
     """A key scores 1 with each query that it is shown as a neighbour."""
 
-    def scores(self, queries: Tensor, keys: Tensor) -> Tensor:
+    def scores(self, queries: Tensor, keys: Tensor, relation: str | None = None) -> Tensor:
         own, _ = queries.chunk(2, 1)
         _, shown = keys.chunk(2, 1)
         return own @ shown.T

@@ -11,11 +11,13 @@ import torch
 from safetensors.torch import load_file
 
 from heterformer.errors import InputError
-from heterformer.evaluation.open_run import link_prediction_of, open_run
+from heterformer.evaluation.open_run import open_run
 from heterformer.network.store import Network
-from heterformer.training.loop import train
 from heterformer.training.run import Run
+from heterformer.training.train import train
+from tests.embedding.growing import first_run, grown_state
 from tests.evaluation.cheater import Cheater
+from tests.evaluation.held_out_pairs import link_prediction_of
 from tests.learning import tiny_network, tiny_options, tiny_reader
 
 
@@ -93,3 +95,44 @@ def test_a_run_whose_network_has_gone_or_changed(run: Run, tmp_path: Path) -> No
     shutil.rmtree(network)
     with pytest.raises(InputError, match="net: not a network, expected a folder"):
         open_run(tmp_path / "run")
+
+
+def test_another_network_is_asked_for_the_runs_pairs_and_for_new_ones() -> None:
+    run, grown = first_run("heterformer"), grown_state().built()
+    own, opened = open_run(run.path), open_run(run.path, network=grown.path)
+    assert (own.is_other_network, opened.is_other_network) == (False, True)
+    assert opened.notes == [
+        "2 paper nodes are new since training.",
+        "1 author nodes are new since training.",
+        "1 venue nodes are new since training.",
+    ]
+    assert len(opened.split.test) == len(own.split.test)
+    assert {opened.network.ids("paper", [row])[0] for row in opened.split.first.new[:, 0]} == {
+        "new-1",
+        "new-2",
+    }
+    assert opened.network.ids("author", opened.split.hidden["author"]) == ["new author"]
+    cheater = replace(
+        opened, model=Cheater(opened.network)
+    )  # which finds any pair that a neighbourhood shows
+    for result in link_prediction_of(cheater, ("validation", "test", "new")):
+        keys = len(np.unique(opened.split.part(result.part)["cites"][:, 1]))  # type: ignore[arg-type]
+        assert result.metrics["mrr"] == pytest.approx(1 / keys)
+
+
+def test_without_the_runs_own_network_nothing_is_called_new(tmp_path: Path) -> None:
+    run = Run(shutil.copytree(first_run("heterformer").path, tmp_path / "run"))
+    own = Path(run.config()["network"])
+    text = (run.path / "config.yaml").read_text()
+    (run.path / "config.yaml").write_text(text.replace(str(own), str(tmp_path / "gone")))
+    opened = open_run(run.path, network=grown_state().built().path)
+    assert opened.notes == ["The run's own network cannot be opened, so no node is known to be new."]
+    assert len(opened.split.first.new) == 0
+    assert opened.split.hidden == {}
+
+
+def test_a_run_without_a_split_on_another_network(tmp_path: Path) -> None:
+    run = Run(shutil.copytree(first_run("heterformer").path, tmp_path / "run"))
+    (run.path / "split.parquet").unlink()
+    with pytest.raises(InputError, match=r"has no split\.parquet yet"):
+        open_run(run.path, network=grown_state().built().path)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from heterformer.evaluation import report as evaluating
 from heterformer.network.split.draw import make_split
 from heterformer.network.split.options import SplitOptions
 from heterformer.tables import four_digits
+from tests.embedding.growing import first_run, grown_state
 from tests.failing import Failed
 from tests.learning import tiny_network
 from tests.training.test_commands import train
@@ -80,7 +83,7 @@ def test_other_tasks_stay_on_the_page_if_nothing_changed(
     for task in ("link_prediction", "clustering", "classification", "map"):
         capsys.readouterr()
         main(["evaluate", str(run), *QUICK, *MAP, "--tasks", task])
-        assert "of the earlier report stay" in capsys.readouterr().err
+        assert "from the earlier report" in capsys.readouterr().err
         again = json.loads((run / "report.json").read_text())
         assert sorted(again["notes"]) == sorted(values["notes"])
         assert again | {"notes": values["notes"]} == values
@@ -94,6 +97,35 @@ def test_other_tasks_stay_on_the_page_if_nothing_changed(
     assert (left["classification"], left["link_prediction"]) == ([], values["link_prediction"])
     assert left["evaluation"]["options"]["tasks"] == ["link_prediction", "clustering", "map"]
     assert "## Map" in (run / "report.md").read_text()
+
+
+def test_a_network_that_has_grown_gets_a_page_of_its_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = shutil.copytree(first_run("heterformer").path, tmp_path / "run")
+    state = grown_state()
+    asked = pl.read_parquet(run / "split.parquet").filter(pl.col("part") == "test").row(0, named=True)
+    gone = (asked["query"], asked["key"])
+    network = replace(state, cites=tuple(pair for pair in state.cites if pair != gone)).built()
+    words = ["--network", str(network.path), "--tasks", "link_prediction"]
+    main(["evaluate", str(run), *words, "--parts", "test"])
+    shown = " ".join(capsys.readouterr().out.split())
+    page, values = (run / "net.report" / f"report.{ending}" for ending in ("md", "json"))
+    figures = json.loads(values.read_text())
+    assert list(figures["link_prediction"]["cites"]) == ["test", "new"]
+    assert figures["link_prediction"]["cites"]["new"]["pairs"] == 2
+    assert "new: pairs of nodes that the network has got since training" in shown
+    assert "- 2 paper nodes are new since training." in page.read_text()
+    lost = f"test pairs are gone from the network, such as {gone[0]!r} to {gone[1]!r}; they are left out."
+    assert any(note.startswith("cites: 1 of ") and note.endswith(lost) for note in figures["notes"])
+    assert lost.split(",")[0] in shown
+    assert not (run / "report.md").exists()  # which is of the run's own network
+    assert f"--network {network.path}" in figures["evaluation"]["command"]
+    assert str(first_run("heterformer").config()["network"]) in figures["command"]
+    main(shlex.split(figures["evaluation"]["command"])[1:])
+    assert json.loads(values.read_text()) == figures
+    main(["evaluate", str(run), *words, "--out", str(tmp_path / "page")])
+    assert (tmp_path / "page" / "report.md").is_file()
 
 
 def test_nothing_of_other_vectors_stays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -201,9 +233,12 @@ def test_a_map_that_cannot_be_drawn_is_a_note_unless_it_was_asked_for(tmp_path: 
 
 def test_mistakes_are_one_sentence(run: Path, tmp_path: Path, failed: Failed) -> None:
     said = failed(main, ["evaluate", str(run), "--out", str(tmp_path)])
-    assert said == "--out needs --vectors; the report of a run is written into the run."
+    assert said == "--out needs --vectors or --network; the report of a run is written into the run."
+    both = ["--vectors", "x.parquet", "--network", "y.net"]
+    said = failed(main, ["evaluate", str(run), *both])
+    assert said == "--network goes with a run; with --vectors the network comes first."
     said = failed(main, ["evaluate", str(run), "--split", "x.parquet"])
-    assert said == "--split goes with vectors; a run is asked for the pairs of its own split."
+    assert said == "--split applies only to vectors; a run uses its own split."
     (tmp_path / "file").write_text("x")
     said = failed(main, ["evaluate", str(tiny_network().path), "--vectors", str(tmp_path / "file")])
     assert "holds no vectors" in said

@@ -11,12 +11,12 @@ import pytest
 
 from heterformer.cli.main import main
 from heterformer.distributed import ProcessGroup
-from heterformer.evaluation import link_prediction
-from heterformer.evaluation.link_prediction import RankingSizes
-from heterformer.evaluation.open_run import link_prediction_of, open_run
-from heterformer.states import row_file
-from heterformer.training.loop import train
+from heterformer.evaluation import pair_ranking
+from heterformer.evaluation.open_run import open_run
+from heterformer.evaluation.pair_ranking import RankingSizes
 from heterformer.training.run import Run
+from heterformer.training.train import train
+from tests.evaluation.held_out_pairs import link_prediction_of
 from tests.learning import tiny_network, tiny_options, tiny_reader
 from tests.training.several import said, together
 
@@ -31,8 +31,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 def rank_to(path: Path, out: Path) -> None:
     """Leave this process's figures, and how many candidates it embedded for them."""
-    row_file.PART = 4
-    met, candidates = 0, link_prediction._candidates
+    met, candidates = 0, pair_ranking._candidates
 
     def counted(*arguments: object) -> object:
         nonlocal met
@@ -40,7 +39,7 @@ def rank_to(path: Path, out: Path) -> None:
             met += len(vectors) * (vectors.shape[1] > 1)  # popularity has one number
             yield start, vectors
 
-    link_prediction._candidates = counted  # type: ignore[assignment]
+    pair_ranking._candidates = counted  # type: ignore[assignment]
     processes, sizes = ProcessGroup.from_environment(), RankingSizes(candidates=5)
     figures = link_prediction_of(open_run(path), PARTS, processes, sizes)
     found = {"figures": [asdict(one) for one in figures], "candidates": met}
@@ -56,7 +55,7 @@ def test_several_processes_rank_as_one(run: Run, tmp_path: Path, count: int) -> 
     for each in found:
         assert each["figures"] == json.loads(json.dumps(expected))
         assert each["candidates"] > 0
-    whole = tiny_network().schema.counts[tiny_network().schema.predicted.target]
+    whole = tiny_network().schema.counts[tiny_network().schema.predicted[0].target]
     assert sum(each["candidates"] for each in found) == whole
     assert not list(run.path.glob(".heterformer-*"))  # the states that they shared
 

@@ -17,8 +17,8 @@ from heterformer.explanation.core import (
 from heterformer.network.build.frames import temporary_folder
 from heterformer.network.store import Network
 from heterformer.search.searcher import Named
-from heterformer.training.loop import train
 from heterformer.training.run import Run
+from heterformer.training.train import train
 from tests.learning import tiny_network, tiny_options, tiny_reader
 
 TITLE = "Attention is all you need"

@@ -12,6 +12,7 @@ import pytest
 
 from heterformer.cli.main import main
 from heterformer.explanation.core import explain
+from heterformer.explanation.effects import leave_one_out
 from heterformer.network.store import Network
 from tests.explanation.explaining import other_run, untrained
 from tests.learning import tiny_network
@@ -58,10 +59,17 @@ def test_tables_then_the_figure(explained: Explained, run: Path) -> None:
     figure = run / "figures" / "attention-p7.png"
     check_picture(figure, tallest=1000)
     assert shown.endswith(f"\n{figure}\n")
+    drawn = run / "figures" / "leave-one-out-p7.png"
+    check_picture(drawn, tallest=1200)
     order = [
+        "Without each kind of input: the vector of paper",
+        "Without each neighbour: the vector of paper",
+        "Without each word: the vector of paper",
         "Attention of [CLS] in paper",
         "Shares in the virtual token of text-rich neighbours",
         "Shares in the virtual token of textless neighbours",
+        "Shares in the network readout of text-rich neighbours",
+        str(drawn),
         str(figure),
     ]
     places = [" ".join(shown.split()).index(title) for title in order]
@@ -72,6 +80,8 @@ def test_json_is_the_explanation(explained: Explained, run: Path, tmp_path: Path
     figure = tmp_path / "new" / "figure.PNG"
     values = json.loads(explained(run, "p7", "--json", "--figure", figure, "--queries", "all"))
     assert values.pop("figure") == str(figure)
+    assert values["leave_one_out_figure"] is None  # one file was named
+    assert values["leave_one_out"]["neighbors"]
     assert values["queries"] == "all"
     expected = asdict(explain(run, "p7"))
     assert values["virtual_tokens"] == json.loads(json.dumps(expected["virtual_tokens"]))
@@ -137,9 +147,36 @@ def test_mistakes_are_one_sentence(explained: Explained, tmp_path: Path) -> None
     assert explained.failed(run, "a/b", "--against", nowhere) == said
 
 
-def test_a_baseline_is_one_sentence(explained: Explained, tmp_path: Path) -> None:
-    run = untrained(tmp_path / "run", tiny_network(), model="bert")
-    assert "its model is BERT, which has no virtual neighbour tokens" in explained.failed(run, "p7")
+def test_the_score_of_a_pair(explained: Explained, run: Path, tmp_path: Path) -> None:
+    shown = " ".join(explained(run, "p7", "--pair", "a3", "--top", 2).split())
+    figure = run / "figures" / "leave-one-out-p7-with-a3.png"
+    check_picture(figure, tallest=1200)
+    assert shown.endswith(str(figure))
+    assert "positive supports the pair" in shown
+    assert "Attention of" not in shown
+    own = tmp_path / "own.png"
+    values = json.loads(explained(run, "p7", "--pair", "p11", "--json", "--figure", own))
+    effects = leave_one_out(run, "p7", pair="p11")
+    assert values == {
+        "leave_one_out": json.loads(json.dumps(asdict(effects))),
+        "leave_one_out_figure": str(own),
+        "figure": None,
+    }
+    check_picture(own, tallest=1200)
+    said = "--against shows the attention of two runs; leave out --pair."
+    assert explained.failed(run, "p7", "--pair", "p11", "--against", run) == said
+    assert "give --pair as well" in explained.failed(run, "p7", "--pair-type", "paper")
+    assert "has no text, and its vector is learnt" in explained.failed(run, "a3", "--pair", "p7")
+
+
+def test_a_baseline_has_effects_only(explained: Explained, tmp_path: Path) -> None:
+    run = shutil.copytree(other_run(model="bert"), tmp_path / "run")
+    values = json.loads(explained(run, "p7", "--json"))
+    assert values["leave_one_out"]["words"]
+    assert values["leave_one_out"]["neighbors"] == []
+    assert "virtual_tokens" not in values
+    against = explained.failed(run, "p7", "--against", run)
+    assert "its model is BERT, which has no virtual neighbour tokens" in against
 
 
 def test_a_figure_that_cannot_be_written(explained: Explained, run: Path, tmp_path: Path) -> None:

@@ -12,11 +12,19 @@ import pytest
 
 from heterformer.explanation import figure as attention_figure
 from heterformer.explanation.core import TextExplanation
-from heterformer.explanation.figure import attention_matrix, draw_attention, figure_path, titles
+from heterformer.explanation.figure import (
+    attention_matrix,
+    draw_attention,
+    figure_path,
+    is_nearly_uniform,
+    titles,
+)
 from heterformer.figures import canvas
 from heterformer.search.searcher import Named
 from tests.explanation.explaining import TITLE, text_explanation, text_only_explanation
 from tests.pictures import check_picture, size_of
+
+VIRTUAL = ["text-rich\nneighbours", "textless\nneighbours"]
 
 
 class Drawn:
@@ -66,7 +74,7 @@ def test_layers_against_tokens(draw: Any) -> None:
     assert found.title == TITLE
     (axes,) = found.maps
     words = ["[CLS]", "attention", "is", "all", "you", "need", "[SEP]"]
-    assert found.words() == ["[tk_tr]", "[tk_tl]", *words]
+    assert found.words() == [*VIRTUAL, *words]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["1", "2", "3"]
     values = found.values()
     assert values.shape == (3, 9)
@@ -82,7 +90,7 @@ def test_the_first_eight_tokens(draw: Any) -> None:
         replace(layer, tokens=tuple(np.linspace(0.01, 0.05, 20))) for layer in text_explanation().layers
     )
     found = draw(text_explanation(tokens=words, layers=layers))
-    assert found.words() == ["[tk_tr]", "[tk_tl]", *words[:8]]
+    assert found.words() == [*VIRTUAL, *words[:7], f"{words[7]} …"]
     assert found.values()[2, -1] == pytest.approx(layers[2].tokens[7])
 
 
@@ -181,3 +189,9 @@ def test_file_names_are_safe_and_differ() -> None:
         assert path.name.isascii()
         assert path.name.startswith("attention-")
         assert path.name.endswith(".png")
+
+
+def test_shares_that_tell_nothing_apart_are_said_to_be_uniform() -> None:
+    assert is_nearly_uniform([0.26, 0.25, 0.25, 0.24])
+    assert not is_nearly_uniform([0.7, 0.1, 0.1, 0.1])
+    assert not is_nearly_uniform([1.0])

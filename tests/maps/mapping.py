@@ -64,7 +64,7 @@ def planted_vectors(network: Network) -> dict[str, NDArray[np.float64]]:
 
 def of_all(matrices: dict[str, NDArray[Any]]) -> dict[str, NodeVectors]:
     """Vectors of all nodes, in the network's order."""
-    return {node_type: NodeVectors.of_all(matrix) for node_type, matrix in matrices.items()}
+    return {node_type: NodeVectors.from_matrix(matrix) for node_type, matrix in matrices.items()}
 
 
 def share_of_own(places: NDArray[Any], groups: list[Any], neighbors: int = 5) -> float:

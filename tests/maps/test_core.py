@@ -8,6 +8,7 @@ import pytest
 
 from heterformer.embedding.node_vectors import NodeVectors
 from heterformer.errors import InputError
+from heterformer.maps import core
 from heterformer.maps.core import OTHER, UNLABELLED, Group, NodeMap, Selection, map_of
 from heterformer.maps.options import MapOptions
 from heterformer.network.store import Network
@@ -32,7 +33,7 @@ def labels_of(*special: list[str]) -> list[list[str]]:
 
 
 def chosen(network: Network, **options: Any) -> Selection:
-    return Selection.of(network, network.schema.node_types, MapOptions(**options))
+    return Selection.choose(network, network.schema.node_types, MapOptions(**options))
 
 
 def test_papers_with_labels_are_shown_and_their_fields_lie_together(network: Network) -> None:
@@ -180,3 +181,25 @@ def test_mistakes_in_vectors(network: Network) -> None:
     assert complaint(network, short, types=("paper", "author")) == (
         "vectors of different types have [5, 16] numbers, expected equally many."
     )
+
+
+def test_a_point_tells_all_labels_and_some_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
+    labels = [["biology", "history"], ["rare", "physics"], *[["biology"]] * 58]
+    network = labelled_network(field=labels)
+    points = {p.id: p for p in mapped(network).points}
+    assert points["p0"].others == (Group("history", "class"),)
+    assert points["p0"].labels == ("biology", "history")
+    assert points["p5"].others == ()
+    # It cites p4 and is cited by p6, has an author and a venue.
+    assert points["p5"].degree == 4
+    assert set(points["p5"].neighbors) == {"On biology 4", "On biology 6", "author of p5", "v1"}
+    assert points["p5"].text == ""  # which its name is already
+
+
+def test_a_large_map_says_how_long_it_takes(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(core, "expected_seconds", lambda count, width, options: 200.0)
+    network = labelled_network()
+    map_of(network, of_all(planted_vectors(network)), announce_from=60)
+    assert "laying out 60 nodes takes about 3 minutes\n" in capsys.readouterr().err

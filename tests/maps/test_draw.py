@@ -66,7 +66,7 @@ def test_the_command_maps_a_run_by_the_vectors_that_searching_keeps(
     run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     main(["map", str(run), "--max-nodes", "60"])
-    png, html = run / "figures" / "map.png", run / "figures" / "map.html"
+    png, html = run / "map" / "map.png", run / "map" / "map.html"
     assert capsys.readouterr().out == f"{png}\n{html}\n"
     check_picture(png)
     assert len(ids_in(html)) == 60
@@ -105,10 +105,10 @@ def test_a_map_by_other_vectors_does_not_replace_the_runs_own(
     vectors = np.random.default_rng(0).normal(size=(len(ids), 4))
     pl.DataFrame({"id": ids, "vector": vectors}).write_parquet(file)  # whoever made it knows of no types
     main(["map", str(run), "--vectors", str(file), "--max-nodes", "20"])
-    assert ids_in(tmp_path / "other.parquet.figures" / "map.html") < set(ids)
+    assert ids_in(tmp_path / "other.parquet.map" / "map.html") < set(ids)
     main(["map", str(run), "--vectors", str(file), "--max-nodes", "20", "--out", str(tmp_path / "here")])
     assert (tmp_path / "here" / "map.png").is_file()
-    assert not (run / "figures").exists()
+    assert not (run / "map").exists()
 
 
 def test_mistakes_are_told_before_vectors_are_made(
@@ -122,4 +122,4 @@ def test_mistakes_are_told_before_vectors_are_made(
     )
     assert failed(capsys, run, "--perplexity", 0) == "--perplexity is 0.0, expected at least 1."
     assert "not a run, expected a folder" in failed(capsys, run.parent)
-    assert not (run / "figures").exists()
+    assert not (run / "map").exists()

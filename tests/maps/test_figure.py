@@ -1,14 +1,16 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from PIL import Image
 
 from heterformer.maps.core import NodeMap
-from heterformer.maps.figure import draw_map_figure
-from heterformer.maps.style import CLASSES, OTHER, colors_of_groups
+from heterformer.maps.figure import class_centers, draw_map_figure, title_of
+from heterformer.maps.palette import CLASSES, OTHER
+from heterformer.maps.style import colors_of_groups
 from tests.maps.maps import GREY, classes, random_map, types
 from tests.pictures import check_picture, size_of
 
@@ -82,3 +84,22 @@ def test_many_labels_stand_in_two_columns_at_least(tmp_path: Path) -> None:
     short = draw_map_figure(named(*"abcdefgh"), tmp_path / "short.png")  # four columns
     long = draw_map_figure(named(*(letter * 100 for letter in "abcdefgh")), tmp_path / "long.png")
     assert size_of(long)[1] - size_of(short)[1] == 2 * 32
+
+
+def test_the_title_says_how_many_of_how_many() -> None:
+    found = replace(random_map(30, classes("a")), network="papers", nodes=1234)
+    assert title_of(found) == "papers: t-SNE of 30 of 1,234 paper nodes"
+    assert title_of(random_map(30, classes("a"))) == "small: t-SNE of 30 paper nodes"
+
+
+def test_a_class_is_named_where_it_is_densest() -> None:
+    """Not between two of its clusters, where nothing of it is."""
+    found = random_map(40, [*classes("a"), *GREY])
+    own = [p for p in found.points if p.group.name == "a"]
+    places = {p.id: (50.0 if i else -50.0, i / 10) for i, p in enumerate(own)}
+    points = tuple(
+        replace(p, x=places[p.id][0], y=places[p.id][1]) if p.id in places else p for p in found.points
+    )
+    centers = class_centers(replace(found, points=points))
+    assert list(centers) == ["a"]
+    assert centers["a"][0] == 50.0

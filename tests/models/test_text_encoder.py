@@ -64,6 +64,11 @@ def test_a_vector_does_not_depend_on_its_batch(batch_size: int) -> None:
         np.testing.assert_allclose(model().encode(text, near, network=tiny_network()), vector, atol=1e-5)
 
 
+def test_half_a_character_is_refused() -> None:
+    with pytest.raises(InputError, match=r"^the text 'a\\ud800' is not UTF-8, expected text in UTF-8\.$"):
+        model().encode(["b", "a\ud800"])
+
+
 def test_encoding_leaves_the_model_in_its_mode() -> None:
     trained = Run(tiny_run()).model()
     trained.train()

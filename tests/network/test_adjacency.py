@@ -59,7 +59,7 @@ def test_joined_asks_for_some_edge_types(edges: set[tuple[int, int, int]], asked
 def test_what_is_saved_is_opened_memory_mapped(tmp_path: Path) -> None:
     saved = built({(0, 1, 2), (4, 5, 0)})
     saved.save(tmp_path / "paper--author")
-    opened = Adjacency.open(tmp_path / "paper--author")
+    opened = Adjacency.open(tmp_path / "paper--author", CENTERS, NODES, range(EDGE_TYPES))
     for name in ("indptr", "neighbor", "edge_type"):
         array = getattr(opened, name)
         np.testing.assert_array_equal(array, getattr(saved, name))

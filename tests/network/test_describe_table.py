@@ -99,3 +99,22 @@ def test_nodes_are_named_and_a_small_network_is_called_so() -> None:
     assert "paper: most linked: one two (2), p2 (2), three (1); for example: one two, p2, three" in shown
     assert "venue: 100% have one edge; most linked: ACL (1); for example: ACL" in shown
     assert "warning: too small to train: relation 'cites' has 2 query nodes, " in shown
+
+
+def test_attributes_weights_and_times_are_described() -> None:
+    papers = {"id": ["a", "b", "c"], "title": ["x", "y", "z"], "year": [1, None, 3], "kind": ["p", "q", "q"]}
+    cites = {"a": ["a", "b"], "b": ["b", "c"], "w": [0.5, 2.0], "t": [2001, 2002]}
+    spec = {
+        "nodes": {"paper": {"text": "title", "attributes": ["year", "kind"]}},
+        "relations": {
+            "cites": {"from": "paper", "to": "paper", "columns": ["a", "b"], "weight": "w", "time": "t"}
+        },
+    }
+    summary = describe(Network.from_frames(spec, {"paper": papers}, {"cites": cites}))
+    year, kind = summary.nodes[0].attributes
+    assert (year.name, year.kind, year.missing, year.distinct, year.range) == ("year", "number", 1, 2, (1, 3))
+    assert (kind.kind, kind.missing, kind.frequent) == ("category", 0, (("q", 2), ("p", 1)))
+    assert summary.relations[0].ranges == {"weight": (0.5, 2.0), "time": (2001, 2002)}
+    shown = rendered(description(summary))
+    assert "cites: weights 0.5 to 2, times 2001 to 2002" in shown
+    assert "1 to 3" in shown

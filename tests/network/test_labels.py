@@ -77,7 +77,7 @@ def some_labels(rows: list[int], classes: list[set[str]]) -> Labels:
     names = sorted(set().union(*classes))
     matrix = np.array([[name in has for name in names] for has in classes], dtype=bool)
     several = any(len(has) > 1 for has in classes)
-    return Labels.of(np.array(rows), names, matrix.reshape(len(rows), len(names)), several, "paper")
+    return Labels.from_matrix(np.array(rows), names, matrix.reshape(len(rows), len(names)), several, "paper")
 
 
 # --- Own labels ------------------------------------------------------------------------------------------

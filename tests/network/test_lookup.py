@@ -63,7 +63,7 @@ def complaint(name: str, *types: str) -> str:
     ("name", "types", "node"),
     [
         ("a1", TYPES, Node("author", 0)),
-        ("Jane Doe", TYPES, Node("paper", 2)),  # an id comes before a name
+        ("Jane Doe", ("paper",), Node("paper", 2)),
         ("Jane Doe", ("author",), Node("author", 0)),
         ("jane DOE", ("author",), Node("author", 0)),
         ("émile zola", TYPES, Node("author", 1)),
@@ -136,3 +136,10 @@ def test_a_very_long_name_is_cut_and_compared_by_its_beginning() -> None:
     with pytest.raises(InputError) as caught:
         find_node(built, "x" * 120_000, ["paper"])
     assert len(str(caught.value)) < 200 + len(str(built.path))
+
+
+def test_an_id_that_is_a_name_of_another_type_is_named_as_such() -> None:
+    with pytest.raises(InputError) as caught:
+        find_node(network(), "Jane Doe", TYPES)
+    both = "'Jane Doe' is the id of a paper and the name of author 'a1'"
+    assert str(caught.value) == f"node_type is missing: {both}; choose a type."

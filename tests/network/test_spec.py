@@ -100,13 +100,13 @@ MISTAKES = [
         f"{PAPER}.txet",
         "title",
         "nodes.paper: unknown key 'txet' (did you mean 'text'?), the keys are 'file', 'id', 'text', "
-        "'label', 'split', 'name', 'time', 'keep', 'separator', 'delimiter'.",
+        "'label', 'split', 'name', 'time', 'keep', 'attributes', 'separator', 'delimiter', 'text_from'.",
     ),
     (
         f"{CITES}.zzz",
         1,
         "relations.cites: unknown key 'zzz', the keys are 'from', 'to', 'file', 'columns', 'column', "
-        "'separator', 'unknown', 'delimiter'.",
+        "'separator', 'delimiter', 'weight', 'time', 'unknown'.",
     ),
     (f"{PAPER}.delimiter", ", ", "nodes.paper.delimiter: found ', ', expected one character such as ';'."),
     (f"{PAPER}.delimiter", '"', "nodes.paper.delimiter: found '\"', which cannot separate columns."),
@@ -150,7 +150,19 @@ MISTAKES = [
     ("neighbors", 5, "neighbors: found 5, expected a mapping of keys to values."),
     ("max_tokens", 2, "max_tokens: found 2, expected a whole number of at least 3."),
     ("test_batch_size", 1.5, "test_batch_size: found 1.5, expected a whole number of at least 2."),
-    ("predict", ["cites"], "predict: unknown relation ['cites'], expected one of 'cites'."),
+    ("predict", [["cites"]], "predict: found ['cites'], expected the name of a relation."),
+    ("predict", ["cites", "cites"], "predict: duplicate relation 'cites', expected each once."),
+    ("predict", [], "predict: found [], expected at least one relation."),
+    ("predict", {}, "predict: found {}, expected at least one relation."),
+    ("predict", {"likes": 1}, "predict: unknown relation 'likes', expected one of 'cites'."),
+    *(
+        (
+            "predict",
+            {"cites": share},
+            f"predict.cites: found {share!r}, expected a share of training, a number above 0.",
+        )
+        for share in (0, -1, "2", True, float("inf"))
+    ),
     (
         f"{CITES}.from",
         ["paper"],
@@ -182,18 +194,34 @@ def test_a_column_relation_needs_a_table_to_hold_it() -> None:
     )
 
 
-def test_predict_must_join_two_text_rich_types() -> None:
+def test_a_predicted_relation_has_text_at_one_end_at_least() -> None:
     values = changed("nodes.author", None)
     values["relations"]["by"] = {"from": "paper", "to": "author", "column": "authors"}
-    values["predict"] = "by"
-    assert complaint(values) == (
-        "net.yaml: predict: relation 'by' joins 'paper' and 'author', which are not both text-rich, "
-        "expected one of 'cites'."
+    knows = {"from": "author", "to": "author", "file": "knows.csv", "columns": ["a", "b"]}
+    values["relations"]["knows"] = knows
+    assert NetworkSpec.parse(values | {"predict": "by"}, "net.yaml").predict == "by"
+    assert complaint(values | {"predict": "knows"}) == (
+        "net.yaml: predict: relation 'knows' joins 'author' and 'author', which are both without text, "
+        "expected one of 'cites', 'by'."
     )
-    del values["relations"]["cites"], values["predict"]
-    assert complaint(values) == (
-        "net.yaml: relations: no relation joins two text-rich types, so there is nothing to predict."
+    alone = values | {"relations": {"knows": knows}}
+    assert complaint(alone) == (
+        "net.yaml: relations: no relation has a text-rich end, so there is nothing to predict."
     )
+
+
+def test_several_predicted_relations_have_shares() -> None:
+    values = changed("relations.extends", SPEC["relations"]["cites"])
+    parsed = {
+        str(given): NetworkSpec.parse(values | {"predict": given}).predict
+        for given in (["cites", "extends"], {"cites": 2, "extends": 0.5}, ["extends"], {"cites": 3})
+    }
+    assert list(parsed.values()) == [
+        {"cites": 1.0, "extends": 1.0},
+        {"cites": 2.0, "extends": 0.5},
+        "extends",  # one alone is a name, as it always was
+        "cites",
+    ]
 
 
 def test_predict_must_be_said_where_there_is_a_choice() -> None:
@@ -292,7 +320,7 @@ def test_text_that_no_file_can_hold(text: str) -> None:
 
 def test_long_values_are_cut(tmp_path: Path) -> None:
     said = complaint(changed("nodes", "x" * 100_000))
-    assert said == f"net.yaml: nodes: found '{'x' * 79}…, expected a mapping of keys to values."
+    assert said == f"net.yaml: nodes: found '{'x' * 79}…', expected a mapping of keys to values."
 
 
 def test_names_whose_folders_would_collide() -> None:

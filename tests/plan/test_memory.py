@@ -40,7 +40,7 @@ def options_for(name: str, **more: Any) -> TrainingOptions:
 @pytest.mark.parametrize("name", NAMES)
 def test_parameters_are_those_of_the_model(name: str) -> None:
     options = options_for(name)
-    size, model = ModelSize.of(tiny_network().schema, options), model_of(options)
+    size, model = ModelSize.from_options(tiny_network().schema, options), model_of(options)
     assert size.parameters == sum(p.numel() for p in model.parameters())
     assert size.textless_tables == sum(p.numel() for p in model.parameter_groups()["textless"])
     assert size.token_table == model.get_input_embeddings().weight.numel()
@@ -57,12 +57,14 @@ def _batch() -> Batch:
 
 def test_ablations_have_other_parts() -> None:
     sizes = {
-        tokens: ModelSize.of(tiny_network().schema, options_for("heterformer", virtual_tokens=tokens))
+        tokens: ModelSize.from_options(
+            tiny_network().schema, options_for("heterformer", virtual_tokens=tokens)
+        )
         for tokens in ("both", "text_rich", "textless", "none")
     }
     assert {t: s.states for t, s in sizes.items()} == {"both": 2, "text_rich": 2, "textless": 0, "none": 0}
     plain = options_for("heterformer", network_readout="none")
-    assert ModelSize.of(tiny_network().schema, plain).states == 1
+    assert ModelSize.from_options(tiny_network().schema, plain).states == 1
     learns = {t: s.learns_textless for t, s in sizes.items()}
     assert learns == {"both": True, "text_rich": False, "textless": True, "none": False}
 
@@ -79,7 +81,7 @@ def test_tables_that_fit_into_no_memory() -> None:
 
 def test_without_backbone_there_is_no_plan() -> None:
     with pytest.raises(InputError, match="model is 'mean_sage', which has no backbone"):
-        ModelSize.of(tiny_network().schema, tiny_options(tiny_reader(), model="mean_sage"))
+        ModelSize.from_options(tiny_network().schema, tiny_options(tiny_reader(), model="mean_sage"))
 
 
 @pytest.mark.parametrize("sparse_tokens", [True, False])
@@ -102,6 +104,33 @@ def test_moments_are_the_optimisers_state(sparse_tokens: bool) -> None:
     memory = planned(options).together[0].memory
     assert kept == {True: memory.textless_moments, False: memory.moments - 2 * 4 * unused}
     assert memory.weights + memory.textless == 4 * sum(p.numel() for p in model.parameters())
+
+
+@pytest.mark.parametrize("limit", [{"lora": 2}, {"lora": 2, "lora_targets": "mlp"}, {"freeze": "backbone"}])
+def test_frozen_weights_have_no_moments_and_no_gradients(limit: dict[str, Any]) -> None:
+    options, usual = options_for("heterformer", **limit), options_for("heterformer")
+    model = model_of(options)
+    size = ModelSize.from_options(tiny_network().schema, options)
+    learning = sum(p.numel() for p in model.parameters() if p.requires_grad)
+    assert size.parameters == sum(p.numel() for p in model.parameters())
+    assert size.parameters - size.frozen == learning
+    memory, whole = (planned(o).together[0].memory for o in (options, usual))
+    assert memory.moments + memory.textless_moments == 2 * 4 * learning
+    assert memory.gradients < whole.gradients
+    assert memory.weights >= whole.weights  # frozen weights are still there
+    assert planned(options).disk.checkpoints < planned(usual).disk.checkpoints
+
+
+def test_a_mean_of_weights_and_mined_negatives_need_memory() -> None:
+    usual = planned(options_for("heterformer", neighbor_states="cached"))
+    average = planned(options_for("heterformer", neighbor_states="cached", average_last=3))
+    whole = 4 * usual.size.parameters
+    assert average.together[0].memory.weights - usual.together[0].memory.weights == whole
+    assert average.disk.checkpoints - usual.disk.checkpoints == whole
+    mined = planned(options_for("heterformer", neighbor_states="cached", hard_negatives=2))
+    ratio = mined.together[0].memory.activations / usual.together[0].memory.activations
+    assert 1.7 < ratio < 2.1  # twice as many nodes; some of it is the size of the weights
+    assert mined.together[0].memory.exchanged > usual.together[0].memory.exchanged
 
 
 @cache
@@ -129,7 +158,7 @@ def test_activations_are_what_the_backward_pass_keeps(
 ) -> None:
     options = tiny_options(_reader(), **more)
     model, batch = model_of(options).train(), _batch()
-    size = ModelSize.of(tiny_network().schema, options)
+    size = ModelSize.from_options(tiny_network().schema, options)
     states = None
     if not live:
         states = model.text_states(batch.texts.first(batch.neighbor_texts)).detach()

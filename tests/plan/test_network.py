@@ -16,7 +16,7 @@ from tests.learning import tiny_network, tiny_reader, tiny_tokens
 
 
 def network_of(backbone: str | None = None, **options: Any) -> PlannedNetwork:
-    return PlannedNetwork.of(
+    return PlannedNetwork.from_network(
         tiny_network(), SplitOptions(), backbone or tiny_reader(), PlanOptions(**options)
     )
 

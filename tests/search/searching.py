@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 
 from heterformer.network.build.frames import temporary_folder
-from heterformer.training.loop import train
+from heterformer.training.train import train
 from tests.learning import tiny_network, tiny_options, tiny_reader
 
 

@@ -10,8 +10,9 @@ import pytest
 from numpy.typing import NDArray
 
 from heterformer.errors import InputError
-from heterformer.search.approximate import ApproximateIndex, Sample, build_index, has_faiss
+from heterformer.search.approximate import LISTS, ApproximateIndex, Sample, build_index, has_faiss
 from heterformer.search.index import ExactIndex
+from tests.damage import DAMAGES, damaged_file, plain_files
 
 COUNT = 6000
 needs_faiss = pytest.mark.skipif(find_spec("faiss") is None, reason="FAISS is an optional dependency")
@@ -116,6 +117,73 @@ def test_few_nodes(count: int, tmp_path: Path) -> None:
     (found,) = index.search(matrix[:1], 400)
     assert 0 < len(found.rows) <= count
     assert len(set(found.rows.tolist())) == len(found.rows)
+
+
+def searched(path: Path, matrix: NDArray[np.float32]) -> str | None:
+    """Search all of an index; the sentence with which that is refused, if it is."""
+    try:
+        (found,) = ApproximateIndex.open(path, matrix).search(matrix[:1], len(matrix))
+    except InputError as error:
+        return str(error)
+    assert found.rows.max() < len(matrix)
+    return None
+
+
+@needs_faiss
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_index_ends_in_a_sentence(damage: str, tmp_path: Path) -> None:
+    """FAISS itself trusts a file, and may end in a signal."""
+    matrix = clustered(300, 1)
+    path = tmp_path / "paper.faiss"
+    build_index(path, matrix, sample(matrix, 10))
+    refused = 0
+    names = [name for name in plain_files(path) if (name, damage) != ("digests.json", "gone")]
+    for name in names:
+        for seed in range(40 if (name, damage) == (LISTS, "flipped") else 1):
+            with damaged_file(path / name, damage, seed):
+                complaint = searched(path, matrix)
+                if complaint is None:  # a byte of a vector in a list, which the check alone finds
+                    assert (name, damage) == (LISTS, "flipped")
+                    continue
+                assert complaint.startswith(str(path / name))
+                assert "is damaged" in complaint or "is missing" in complaint
+                refused += 1
+    assert refused >= len(names)
+
+
+@needs_faiss
+def test_what_says_where_the_lists_are_is_compared_on_opening(tmp_path: Path) -> None:
+    matrix = clustered(300, 1)
+    path = tmp_path / "paper.faiss"
+    build_index(path, matrix, sample(matrix, 10))
+    data = (path / LISTS).read_bytes()
+    lists = ApproximateIndex.open(path, matrix).lists
+    head = len(data) - 300 * (lists.code_size + 8)
+    for place in [*range(0, head, 97), head - 1]:
+        (path / LISTS).write_bytes(data[:place] + bytes([data[place] ^ 0x80]) + data[place + 1 :])
+        with pytest.raises(InputError, match="its beginning has changed since it was written"):
+            ApproximateIndex.open(path, matrix)
+
+
+@needs_faiss
+def test_rows_that_are_not_there_are_refused(tmp_path: Path) -> None:
+    matrix = clustered(50, 1)
+    path = tmp_path / "paper.faiss"
+    build_index(path, matrix, sample(matrix, 10))
+    data = (path / LISTS).read_bytes()
+    (path / LISTS).write_bytes(data[:-3] + b"\x7f" + data[-2:])  # of a row's number
+    with pytest.raises(
+        InputError, match=r"lists\.faiss: .* \(it names rows that are not there\); remove this"
+    ):
+        ApproximateIndex.open(path, matrix).search(matrix[:1], 50)
+
+
+@needs_faiss
+def test_an_index_of_other_vectors_is_refused(tmp_path: Path) -> None:
+    matrix = clustered(50, 1)
+    build_index(tmp_path / "paper.faiss", matrix, sample(matrix, 10))
+    with pytest.raises(InputError, match="it is no index of 49 vectors of 24 numbers"):
+        ApproximateIndex.open(tmp_path / "paper.faiss", matrix[:-1])
 
 
 def test_without_faiss_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

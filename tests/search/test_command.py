@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +81,32 @@ def test_json_holds_the_ranking(searched: Searched) -> None:
     speaker = ranking["hits"][0]["neighbors"][0]
     (row,) = tiny_network().rows(speaker["node_type"], [speaker["id"]])
     assert speaker["name"] == name_of(speaker["node_type"], row)
+
+
+def test_many_queries_with_one_start(
+    searched: Searched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From a file or from a person, each line is a query of its own; the run is opened once."""
+    lines = [TEXT, "galaxies"]
+    alone = [searched.json(line, "--top", 3) for line in lines]
+    opened = []
+    monkeypatch.setattr(Searcher, "__init__", counted(Searcher.__init__, opened))
+    file = tmp_path / "queries.txt"
+    file.write_text(f"{lines[0]}\n\n  {lines[1]}\n", encoding="utf-8")
+    from_file = searched("--queries", file, "--top", 3, "--json")
+    assert [json.loads(line) for line in from_file.splitlines()] == alone
+    monkeypatch.setattr(sys, "stdin", io.StringIO("\n".join([*lines, "", "after an empty line"])))
+    assert searched("--interactive", "--top", 3, "--json") == from_file
+    assert f"paper nodes for {lines[1]!r}" in " ".join(searched("--queries", file).split())
+    assert len(opened) == 3
+
+
+def counted(method: Callable[..., None], calls: list[None]) -> Callable[..., None]:
+    def count(*arguments: Any, **more: Any) -> None:
+        calls.append(None)
+        method(*arguments, **more)
+
+    return count
 
 
 def test_a_table_shows_names_and_neighbours(searched: Searched) -> None:

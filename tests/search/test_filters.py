@@ -208,5 +208,6 @@ def test_no_file_is_read_for_a_filter_that_is_wrong_anyway(tmp_path: Path) -> No
     from heterformer.search.searcher import Searcher
 
     searcher = object.__new__(Searcher)  # nothing is opened
+    searcher.network = None  # type: ignore[assignment]
     with pytest.raises(InputError, match=r"^the filter, position 6: found the end"):
         searcher.search("text", where="year ")

@@ -23,8 +23,8 @@ from heterformer.search.searcher import Searcher
 from heterformer.search.store import KEPT_NETWORKS, SearchStore
 from heterformer.training import folding, unseen
 from heterformer.training.folding import FoldedIn, folded_rows
-from heterformer.training.loop import train
 from heterformer.training.run import Run
+from heterformer.training.train import train
 from tests.embedding.growing import SPEC, State, first_state
 from tests.failing import Failed
 from tests.learning import tiny_options, tiny_reader
@@ -139,9 +139,9 @@ def test_what_did_not_change_is_taken_over_from_the_runs_own(
     _ = Searcher(copy).store
     computed, whole = [], two_passes.sampled_vectors
 
-    def noted(model: Any, batcher: Any, nodes: Any, *others: Any) -> Any:
+    def noted(model: Any, batcher: Any, nodes: Any, *others: Any, **more: Any) -> Any:
         computed.extend(nodes.rows)
-        return whole(model, batcher, nodes, *others)
+        return whole(model, batcher, nodes, *others, **more)
 
     monkeypatch.setattr(two_passes, "sampled_vectors", noted)
     found = Searcher(copy, network=grown.path).store.matrix("paper")
@@ -185,9 +185,9 @@ def test_what_has_most_in_common_is_taken_over(
     ).built()
     computed, whole = [], two_passes.sampled_vectors
 
-    def noted(model: Any, batcher: Any, nodes: Any, *others: Any) -> Any:
+    def noted(model: Any, batcher: Any, nodes: Any, *others: Any, **more: Any) -> Any:
         computed.append(len(nodes))
-        return whole(model, batcher, nodes, *others)
+        return whole(model, batcher, nodes, *others, **more)
 
     _ = Searcher(copy).store, Searcher(copy, network=few.path).store
     monkeypatch.setattr(two_passes, "sampled_vectors", noted)
@@ -274,3 +274,24 @@ def test_a_network_of_other_types(run: Run, tmp_path: Path, failed: Failed) -> N
     other = Network.from_frames(spec, {"paper": papers}, {"cites": cites}, tmp_path / "net")
     said = failed(main, ["search", str(run.path), NEW, "--network", str(other.path)])
     assert "types without text are none; the model was trained with author, venue" in said
+
+
+def test_a_grown_network_is_mapped_and_explained_too(
+    run: Run, grown: Network, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """New nodes are there, and it is said that they are new."""
+    other = ["--network", str(grown.path)]
+    new = {t: len(set(grown.ids(t)) - set(run.network().ids(t))) for t in grown.schema.node_types}
+    main(["map", str(run.path), *other, "--out", str(tmp_path), "--max-nodes", "1000"])
+    said = capsys.readouterr().err
+    assert f"{grown.path}: {new['paper']} paper nodes are new since training." in said
+    page = (tmp_path / "map.html").read_text(encoding="utf-8")
+    assert '"new-2"' in page
+    main(["explain", str(run.path), "new-2", *other, "--json"])
+    captured = capsys.readouterr()
+    assert "paper 'new-2' is not in the network that" in captured.err
+    assert json.loads(captured.out)
+    old = run.network().ids("paper", [0])[0]
+    main(["explain", str(run.path), old, *other, "--json"])
+    assert "is not in the network" not in capsys.readouterr().err
+    assert run.new_rows(run.network()) == {}

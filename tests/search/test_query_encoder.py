@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
 from numpy.typing import NDArray
 
 from heterformer.batches.batcher import Batcher
 from heterformer.batches.sampling import SeededSampler
 from heterformer.batches.visible import VisibleNetwork
+from heterformer.errors import InputError
 from heterformer.models.inference import center_vectors
+from heterformer.models.student import Student
 from heterformer.network.lookup import Node
 from heterformer.network.schema import NodeType
 from heterformer.search.query_encoder import QueryEncoder
 from heterformer.search.searcher import Searcher
 from heterformer.training.run import Run
+from tests.distillation.students import tiny_distillation
 from tests.learning import tiny_network, tiny_tokens
 from tests.search.searching import tiny_run
 
@@ -89,3 +95,21 @@ def test_a_long_text_is_cut_where_texts_of_the_network_are() -> None:
     long, cut, shorter = (encoder().encode(" ".join(w)) for w in (words, words[:room], words[: room - 1]))
     assert np.array_equal(long, cut)
     assert not np.array_equal(long, shorter)
+
+
+def test_a_student_reads_the_query_in_the_place_of_the_model() -> None:
+    path = tiny_distillation().path
+    searcher = Searcher(tiny_run(), student=path)
+    vector = searcher.encode("kernel methods")
+    np.testing.assert_array_equal(vector, Student.open(path).encode("kernel methods"))
+    assert np.abs(vector - encoder().encode("kernel methods")).max() > 1e-3
+    assert searcher.search("kernel methods", top=3).rankings[0].hits
+    with pytest.raises(InputError, match="reads texts alone"):
+        searcher.text("kernel methods", [Node("author", 0)])
+
+
+def test_a_student_of_another_model_is_refused(tmp_path: Path) -> None:
+    shutil.copytree(tiny_distillation().path, tmp_path / "other")
+    (tmp_path / "other" / "heterformer.json").write_text('{"weights": "another"}')
+    with pytest.raises(InputError, match="was distilled from another model"):
+        Searcher(tiny_run(), student=tmp_path / "other").encode("kernel methods")

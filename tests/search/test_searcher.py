@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from heterformer.errors import InputError
-from heterformer.network.lookup import Node
+from heterformer.network.lookup import Node, node_type_named
 from heterformer.network.schema import NodeType, Schema
 from heterformer.search.options import SearchOptions
-from heterformer.search.searcher import Query, Ranking, Searcher, SupportingNeighbor, node_type_named
+from heterformer.search.searcher import Query, Ranking, Searcher, SupportingNeighbor
 from tests.learning import tiny_network
 from tests.search.searching import tiny_run
 
@@ -44,6 +44,13 @@ def around(node: Node, node_type: NodeType) -> set[str]:
         if (relation.target, relation.source) == (node.node_type, node_type):
             found |= set(tiny_network().ids(node_type, source[target == node.row]))
     return found
+
+
+def test_half_a_character_is_refused() -> None:
+    with pytest.raises(InputError, match=r"^the query 'a\\udcff' is not UTF-8, expected text in UTF-8\.$"):
+        searcher().search("a\udcff")
+    with pytest.raises(InputError, match=r"^the id or name '\\udcff' is not UTF-8"):
+        searcher().like("\udcff")
 
 
 def test_a_search_is_one_call() -> None:
@@ -172,3 +179,11 @@ def test_a_dash_may_stand_for_an_underscore_in_a_type() -> None:
     assert named("sub_reddit") == "sub_reddit"
     with pytest.raises(InputError, match="types is 'book', expected one of 'a_post'"):
         named("book")
+
+
+def test_a_node_may_be_given_by_its_id() -> None:
+    searcher = Searcher(tiny_run())
+    (own,) = tiny_network().ids("paper", [4])
+    np.testing.assert_array_equal(searcher.like(own).vector, searcher.like(Node("paper", 4)).vector)
+    with pytest.raises(InputError, match="there is no paper or author or venue with the id or name 'nobody'"):
+        searcher.like("nobody")

@@ -16,11 +16,13 @@ import numpy as np
 import pytest
 from safetensors.torch import load_file, save_file
 
+from heterformer.cli.main import main
 from heterformer.embedding.embed import embed_run, embed_to
+from heterformer.embedding.options import EmbedOptions
 from heterformer.embedding.vectors import Vectors
 from heterformer.errors import InputError
 from heterformer.search import store as search_store
-from heterformer.search.store import SearchStore
+from heterformer.search.store import SearchStore, kept_vectors
 from heterformer.training.run import Run
 from tests.learning import tiny_network
 from tests.search.searching import tiny_run
@@ -163,6 +165,7 @@ def test_vectors_of_other_nodes(run: Run, tmp_path: Path) -> None:
     vectors = embed_run(run.path, tmp_path / "vectors")
     ids = vectors.ids("paper")
     (vectors.path / "paper.ids.json").write_text(json.dumps([*ids[1:], ids[0]]))
+    (vectors.path / "digests.json").unlink()
     store = opened(run, vectors.path)
     assert len(store.matrix("author"))
     with pytest.raises(InputError) as caught:
@@ -195,6 +198,20 @@ def test_a_large_type_gets_an_index_with_its_recall_reported(
 
 
 @needs_faiss
+def test_a_damaged_index_is_built_again_with_a_sentence(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    opened(run).index("author", "approximate")
+    (path,) = (run.path / "search" / "index").iterdir()
+    capsys.readouterr()
+    (path / "lists.faiss").write_bytes((path / "lists.faiss").read_bytes()[:-1])
+    assert opened(run).index("author", "approximate").name == "approximate"
+    said = capsys.readouterr().err
+    assert said.startswith(f"{path}/lists.faiss: is damaged: ")
+    assert "It is built again now.\nBuilt an approximate index" in said
+    opened(run).index("author", "approximate")
+    assert capsys.readouterr().err == ""
+
+
+@needs_faiss
 def test_an_index_of_other_vectors_is_replaced(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     store = opened(run)
     for _ in range(2):
@@ -223,3 +240,25 @@ def test_without_faiss_a_large_type_is_searched_exactly(
     assert capsys.readouterr().err == f"There are 200 paper nodes; {advice}.\n"
     with pytest.raises(InputError, match="index is 'approximate', which needs FAISS: pip install"):
         store.index("paper", "approximate")
+
+
+def test_embed_takes_what_a_search_has_computed(
+    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One cache and one rule of precision: as asked for, and a search takes either."""
+    store, network, out = opened(run), run.network(), tmp_path / "out"
+    main(["embed", str(run.path), str(out)])
+    count = network.schema.counts["paper"]
+    assert f"{out}: computed 0 of {count} nodes with text; " in capsys.readouterr().err
+    for node_type in store.types:
+        assert np.array_equal(Vectors.open(out).matrix(node_type), store.matrix(node_type))
+    same = EmbedOptions(h0=True, types=("paper",))
+    assert kept_vectors(run, network, same) == store.vectors.path
+    for other in (EmbedOptions(precision="bf16"), EmbedOptions(seed=1), EmbedOptions(dtype="float16")):
+        assert kept_vectors(run, network, other) is None
+    with pytest.raises(SystemExit):
+        main(["embed", str(run.path), str(out)])
+    assert "exists already" in capsys.readouterr().err
+    main(["embed", str(run.path), str(out), "--overwrite"])
+    train_further(run)
+    assert kept_vectors(run, network, same) is None

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -49,6 +49,7 @@ class Server:
 
     def __init__(self, process: subprocess.Popen[str], address: str, log: Path) -> None:
         self.process, self.address, self.log = process, address, log
+        self.log_text = ""  # once it has ended
 
     def client(self, **more: Any) -> httpx.Client:
         return httpx.Client(base_url=self.address, timeout=SECONDS, trust_env=False, **more)
@@ -58,9 +59,14 @@ class Server:
 
 
 @contextmanager
-def server(*runs: Path, environment: dict[str, str] | None = None, **options: object) -> Iterator[Server]:
+def server(
+    *runs: Path, environment: dict[str, str] | None = None, flags: Sequence[str] = (), **options: object
+) -> Iterator[Server]:
     """Serve runs at a free port of this machine, until the block ends."""
-    flags = [word for name, value in options.items() for word in (f"--{name.replace('_', '-')}", str(value))]
+    flags = [
+        *flags,
+        *(word for name, value in options.items() for word in (f"--{name.replace('_', '-')}", str(value))),
+    ]
     words = [*map(str, runs or (served_run(),)), "--port", "0", "--device", "cpu", *flags]
     paths = os.pathsep.join([str(Path(heterformer.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
     with tempfile.TemporaryDirectory() as folder:
@@ -78,7 +84,8 @@ def server(*runs: Path, environment: dict[str, str] | None = None, **options: ob
             line = process.stdout.readline()
             found = re.search(r"http://\S+?:\d+", line)
             assert found, f"{line!r}: {log.read_text()[-2000:]}"
-            yield Server(process, found[0], log)
+            running = Server(process, found[0], log)
+            yield running
         finally:
             if process.poll() is None:
                 process.send_signal(signal.SIGTERM)
@@ -89,3 +96,5 @@ def server(*runs: Path, environment: dict[str, str] | None = None, **options: ob
                 process.wait()
             assert process.stdout is not None
             process.stdout.close()
+            if found:
+                running.log_text = log.read_text()

@@ -6,6 +6,7 @@ import base64
 import json
 import random
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +16,7 @@ import httpx
 import numpy as np
 import openai
 import pytest
+from huggingface_hub import InferenceClient
 
 from tests.serve.serving import SECONDS, Server, server, service
 from tests.serve.test_service import TEXTS
@@ -82,6 +84,14 @@ def test_a_client_of_text_embeddings_inference(client: httpx.Client) -> None:
     assert "52 tokens, the model reads 32" in check_problem(refused, 413, "too_large")
 
 
+def test_the_client_of_hugging_face(running: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)  # it asks this machine alone
+    client = InferenceClient(model=f"{running.address}/embed", token="none")
+    vector = client.feature_extraction(TEXTS[0], normalize=False)
+    expected = service().embed("", TEXTS[:1]).vectors
+    np.testing.assert_allclose(vector, expected, rtol=1e-4, atol=1e-5)
+
+
 def test_search_nodes_and_explanations(client: httpx.Client) -> None:
     asked = {
         "text": "kernel",
@@ -116,8 +126,17 @@ def test_state_and_description(client: httpx.Client) -> None:
     assert info["limits"]["max_inputs"] == 8
     assert str(service()._paths[0]) not in json.dumps(info)
     document = client.get("/openapi.json").json()
-    verbs = {"/v1/embeddings", "/embed", "/search", "/nodes", "/nodes/{node_type}/{node_id}", "/explain"}
-    assert verbs | {"/info", "/health", "/ready", "/metrics", "/admin/reload"} == set(document["paths"])
+    verbs = {
+        "/v1/embeddings",
+        "/embed",
+        "/search",
+        "/nodes",
+        "/nodes/{node_type}/{node_id}",
+        "/explain",
+        "/recommend",
+    }
+    verbs |= {"/info", "/health", "/ready", "/metrics", "/admin/reload"}
+    assert {path for path in document["paths"] if not path.startswith(("/map", "/pair"))} == verbs
     page = client.get("/docs")
     assert "POST /search" in page.text
     assert "http" not in page.text  # nothing is loaded from anywhere
@@ -187,6 +206,14 @@ def test_a_body_without_a_declared_size_is_limited_too(client: httpx.Client) -> 
     assert "more than 100,000 bytes" in check_problem(refused, 413, "too_large")
 
 
+@pytest.mark.parametrize(
+    "kind", ["application/x-www-form-urlencoded", "text/plain", "multipart/form-data", ""]
+)
+def test_a_body_that_is_not_sent_as_json(client: httpx.Client, kind: str) -> None:
+    answer = client.post("/search", content=b'{"text": "kernel"}', headers={"content-type": kind})
+    assert "'Content-Type: application/json'" in check_problem(answer, 422, "validation")
+
+
 def test_no_hostile_body_is_a_mistake_of_the_server(client: httpx.Client) -> None:
     rng = random.Random(0)
     values: list[Any] = [
@@ -210,7 +237,8 @@ def test_no_hostile_body_is_a_mistake_of_the_server(client: httpx.Client) -> Non
         "/embed": ["inputs", "model", "normalize", "truncate", "dimensions"],
         "/search": ["text", "neighbors", "like", "like_type", "types", "where", "top", "index", "model"],
         "/nodes": ["nodes", "model"],
-        "/explain": ["node", "type", "queries", "model"],
+        "/explain": ["node", "type", "queries", "model", "pair"],
+        "/recommend": ["users", "likes", "type", "top", "where", "model"],
     }
     bodies = [
         (p, {rng.choice(f): rng.choice(values) for _ in range(3)})
@@ -290,6 +318,30 @@ def test_one_too_many_is_told_to_come_again() -> None:
             opened.sendall(body[5:])
             assert opened.recv(15) == b"HTTP/1.1 200 OK"
         assert client.post("/embed", json={"inputs": "a"}).status_code == 200
+
+
+def test_a_full_queue_refuses_what_comes_and_goes_on() -> None:
+    """One text is encoded and one waits: of several clients somebody is told to come again."""
+    refused, end = threading.Event(), time.monotonic() + SECONDS
+
+    def ask(number: int) -> set[int]:
+        statuses: set[int] = set()
+        with running.client() as client:
+            while not refused.is_set() and time.monotonic() < end:
+                answer = client.post("/embed", json={"inputs": f"kernel {number}"})
+                statuses.add(answer.status_code)
+                if answer.status_code == 429:
+                    check_problem(answer, 429, "overloaded")
+                    assert answer.headers["retry-after"] == "1"
+                    refused.set()
+        return statuses
+
+    with server(max_inputs=1, max_waiting=1) as running, running.client() as client:
+        with ThreadPoolExecutor(12) as pool:
+            seen = set().union(*pool.map(ask, range(12)))
+        assert seen == {200, 429}
+        assert client.post("/embed", json={"inputs": "kernel"}).status_code == 200
+        assert 'route="/embed",status="429"' in client.get("/metrics").text
 
 
 def test_a_body_that_does_not_come_is_given_up() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from functools import cache
@@ -12,10 +13,13 @@ import numpy as np
 import pytest
 
 from heterformer.errors import InputError
-from heterformer.explanation.core import explain
+from heterformer.explanation.core import Explainer, explain
+from heterformer.explanation.effects import leave_one_out
+from heterformer.recommendation.core import Recommender
 from heterformer.search.searcher import Searcher
 from heterformer.serve.deadline import Deadline
 from heterformer.serve.errors import NotFoundError, RequestError, TooLargeError, UnavailableError
+from heterformer.serve.nodes import Page
 from heterformer.serve.options import ServeOptions
 from heterformer.serve.service import Service
 from tests.learning import tiny_network
@@ -83,13 +87,30 @@ def test_a_search_is_that_of_the_library(query: dict[str, Any]) -> None:
     assert (found.like, found.neighbors) == (expected.like, expected.neighbors)
 
 
+def test_recommendations_are_those_of_the_library() -> None:
+    query = {"top": 4, "exclude_known": True, "where": "time > 1985"}
+    found = service().recommend("", ["p3", "p5"], **query)
+    assert found == Recommender(served_run(), device="cpu").recommend(["p3", "p5"], **query)
+    assert not any(hit.known for each in found for hit in each.ranking.hits)
+    for users, problem in (
+        ([], "no user to recommend to"),
+        (["nope"], "there is no"),
+        (["p3"] * 300, "300 users"),
+    ):
+        with pytest.raises(RequestError, match=problem):
+            service().recommend("", users)
+    with pytest.raises(RequestError, match="needs a predicted relation of nodes without text"):
+        service().recommend("", [], likes=["p3"])
+
+
 def test_neighbours_of_a_node_come_page_by_page() -> None:
     network = tiny_network()
-    whole = service().node("run", "paper", "p7", limit=1000)
+    whole = service().node("run", "paper", "p7", Page(limit=1000))
     items = whole["neighbors"]["items"]
     assert whole["neighbors"]["total"] == len(items) > 5
     pages = [
-        service().node("", "paper", "p7", offset=o, limit=4)["neighbors"] for o in range(0, len(items), 4)
+        service().node("", "paper", "p7", Page(offset=o, limit=4))["neighbors"]
+        for o in range(0, len(items), 4)
     ]
     assert [item for page in pages for item in page["items"]] == items
     assert {page["total"] for page in pages} == {len(items)}
@@ -110,9 +131,16 @@ def test_neighbours_of_a_node_come_page_by_page() -> None:
                 if ids["paper"][t] == "p7"
             }
     assert {(i["relation"], i["direction"], i["id"]) for i in items} == expected
-    authors = service().node("", "paper", "p7", neighbor_type="author")["neighbors"]["items"]
+    authors = service().node("", "paper", "p7", Page(neighbor_type="author"))["neighbors"]["items"]
     assert authors == [item for item in items if item["node_type"] == "author"]
-    assert service().node("", "paper", "p7", offset=10**6)["neighbors"]["items"] == []
+    cited = service().node("", "paper", "p7", Page(relation="cites", direction="in"))["neighbors"]
+    assert cited["items"] == [i for i in items if (i["relation"], i["direction"]) == ("cites", "in")]
+    groups = Counter((i["relation"], i["direction"], i["node_type"]) for i in items)
+    counted = {(g["relation"], g["direction"], g["neighbor_type"]): g["total"] for g in whole["relations"]}
+    assert {group: total for group, total in counted.items() if total} == groups
+    with pytest.raises(NotFoundError, match="paper nodes have no such neighbours, only cites out paper"):
+        service().node("", "paper", "p7", Page(relation="cites", neighbor_type="author"))
+    assert service().node("", "paper", "p7", Page(offset=10**6))["neighbors"]["items"] == []
     (row,) = network.rows("paper", ["p7"])
     assert whole["text"] == network.texts("paper", [row])[0]
     assert whole["label"] == network.labels("paper")[int(row)].to_list()
@@ -131,9 +159,15 @@ def test_names_that_begin_with_the_letters_come_first() -> None:
 
 
 def test_an_explanation_is_that_of_the_library() -> None:
-    expected = asdict(explain(served_run(), "p7"))
-    assert service().explain("", "p7") == expected | {"run": "run"}
-    assert service().explain("", "a5", "author")["node"]["id"] == "a5"
+    explainer = Explainer(served_run())
+    expected = asdict(explain(explainer, "p7"))
+    effects = asdict(leave_one_out(explainer, "p7", pair="a3"))
+    del effects["run"]
+    assert service().explain("", "p7", pair="a3") == expected | {"run": "run", "leave_one_out": effects}
+    assert service().explain("", "p7", effects=False)["leave_one_out"] is None
+    assert service().explain("", "a3")["leave_one_out"] is None
+    with pytest.raises(RequestError, match="has no text, and its vector is learnt"):
+        service().explain("", "a3", pair="p7")
 
 
 def test_what_is_refused() -> None:

@@ -11,6 +11,7 @@ import torch
 from heterformer.batches.batch import Texts
 from heterformer.models import Heterformer
 from heterformer.network.tokens import PackedTokens
+from heterformer.progress import Bar
 from heterformer.states import text_states as states_module
 from heterformer.states.text_states import TextStates, stored_states
 from tests.learning import tiny_model, tiny_tokens
@@ -80,6 +81,18 @@ def test_what_is_there_is_not_read_again(tmp_path: Path, monkeypatch: pytest.Mon
     assert sum(read) == COUNT - 50
     assert (again(np.arange(50)) == 7).all()
     torch.testing.assert_close(again(np.arange(50, COUNT)), main_process_first(model, tiny_tokens())[50:])
+
+
+def test_progress_moves_with_every_batch_not_every_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moves: list[float] = []
+    monkeypatch.setattr(Bar, "advance", lambda self, amount=1: moves.append(amount))
+    numbers = np.arange(COUNT)
+    states = TextStates(tmp_path, tiny_model(), tiny_tokens(), numbers, np.float32, tokens_per_batch=100)
+    states.fill()
+    assert len(moves) > 10
+    assert sum(moves) == COUNT
 
 
 def test_they_are_on_the_disk_and_go_with_the_block(temporary: Path) -> None:

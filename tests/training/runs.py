@@ -14,9 +14,9 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from heterformer.network.store import Network
-from heterformer.training.loop import train
 from heterformer.training.options import TrainingOptions
 from heterformer.training.run import Run
+from heterformer.training.train import train
 from tests.learning import tiny_network, tiny_options, tiny_reader
 
 MANY = 1e9  # minutes, or evaluations

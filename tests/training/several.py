@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
@@ -14,13 +13,15 @@ import torch.distributed as dist
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from heterformer.cli import application
 from heterformer.cli import main as cli
 from heterformer.distributed import ProcessGroup
 from heterformer.network.store import Network
-from heterformer.training.loop import Trainer, train
+from heterformer.training.loop import Trainer
 from heterformer.training.optimizers import Optimizers
 from heterformer.training.options import TrainingOptions
 from heterformer.training.run import Run
+from heterformer.training.train import train
 from tests.learning import start_process
 
 SECONDS = 600  # before processes that hang are killed; on a machine that does nothing else they take three
@@ -75,7 +76,7 @@ def train_together(network: Path, path: Path, options: TrainingOptions) -> None:
 
 def commands(*asked: list[str]) -> None:
     """Command lines, one after the other, and what they exit with; RANK in them is the process's own."""
-    rank, cli.LINGER = os.environ["RANK"], 0.0
+    rank, application.LINGER = os.environ["RANK"], 0.0
     for words in asked:
         try:
             cli.main([word.replace("RANK", rank) for word in words])
@@ -91,14 +92,11 @@ def step_of(
     network: Path, path: Path, options: TrainingOptions, step: int, dropout: bool
 ) -> dict[str, Tensor]:
     """The loss and the gradients that the optimisers are given in one step of the first epoch."""
-    half = torch.autocast("cpu", torch.bfloat16, options.precision == "bf16")
-    options = replace(options, precision="no")  # which Accelerate settles once per process
     processes, run, opened = ProcessGroup.from_environment(options.device), Run(path), Network.open(network)
     with processes.main_process_first():
         if processes.is_main:
             run.start(opened, options)
     trainer = Trainer(opened, run, options, processes)
-    trainer.accelerator.autocast = lambda: half  # type: ignore[method-assign, assignment]
     trainer.model.prepare(trainer.validation.tokens, trainer.tokenizer.all_special_ids)
     if not dropout:
         trainer.model.eval()

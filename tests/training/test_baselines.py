@@ -28,9 +28,10 @@ from heterformer.models.registry import MODELS, load_model
 from heterformer.network.build import build_network
 from heterformer.network.spec import NetworkSpec
 from heterformer.network.store import Network
-from heterformer.training.loop import Trainer, train
+from heterformer.training.loop import Trainer
 from heterformer.training.options import TrainingOptions, WarmUpOptions
 from heterformer.training.run import Run
+from heterformer.training.train import train
 from heterformer.training.validation import in_batch_metrics
 from tests.learning import sharp_reader, synthetic_network, tiny_network, tiny_options, tiny_reader
 from tests.training.test_learning import shuffled_network, with_neighbors_of

@@ -54,21 +54,14 @@ from tests.training.runs import (
     waiting_at,
 )
 
-EVERY, CHUNK = 6, 40  # refreshes at 0, 6, 12 and 18, each of several chunks
+EVERY = 6  # refreshes at 0, 6, 12 and 18
 CACHED: dict[str, Any] = {"neighbor_states": "cached", "refresh_every": EVERY}
-
-
-@pytest.fixture(autouse=True)
-def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cached_states, "TEXTS", CHUNK)
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A cached run that nothing has disturbed."""
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(cached_states, "TEXTS", CHUNK)
-        return trained(tmp_path_factory.mktemp("whole") / "run", **CACHED)
+    return trained(tmp_path_factory.mktemp("whole") / "run", **CACHED)
 
 
 def new_trainer(path: Path, **changes: Any) -> Trainer:
@@ -155,7 +148,7 @@ def test_a_cached_step_in_mixed_precision(tmp_path: Path, monkeypatch: pytest.Mo
         trainer = new_trainer(tmp_path / f"{precise}")
         if not precise:
             half = torch.autocast("cpu", torch.bfloat16)
-            monkeypatch.setattr(trainer.accelerator, "autocast", lambda half=half: half)
+            monkeypatch.setattr(trainer, "autocast", lambda half=half: half)
         assert trainer.cached is not None
         list(trainer.cached.refresh(0, STEPS))
         losses.append(trainer._step(trainer.batches.batch(0, 0)))
@@ -195,7 +188,7 @@ def test_validation_reads_every_text_itself(whole: Run) -> None:
 def test_a_refresh_reads_what_the_steps_until_the_next_one_meet(
     tmp_path: Path, every: int | None, steps: list[int]
 ) -> None:
-    run = trained(tmp_path / "run", neighbor_states="cached", refresh_every=every)
+    run = trained(tmp_path / "run", neighbor_states="cached", refresh_every=every, positives="fixed")
     batches = batches_of(run.split(tiny_network()))
     assert batches.steps_per_epoch == 9
     expected = {}
@@ -229,13 +222,13 @@ def test_states_are_those_of_the_last_refresh_until_the_next(
     model = new_trainer(tmp_path / "other").model
     step = Trainer._step
 
-    def recorded(self: Trainer, batch: Batch) -> float:
+    def recorded(self: Trainer, *batches: Any) -> float:
         assert self.cached is not None
         assert self.cached.store is not None
         store = self.cached.store
         used.append((store.about["step"], store.text_rows.copy(), store.file.read(slice(None))))
         weights.append({name: value.clone() for name, value in self.model.state_dict().items()})
-        return step(self, batch)
+        return step(self, *batches)
 
     monkeypatch.setattr(Trainer, "_step", recorded)
     trained(tmp_path / "run", **CACHED, max_steps=8)
@@ -301,7 +294,6 @@ def test_a_finished_run_keeps_no_states(whole: Run) -> None:
 
 def hanging_at(call: int, hung: Path, function: Callable[..., None], *arguments: Any) -> None:
     """In a process of its own: say so and wait to be killed when texts are read for the ``call``-th time."""
-    cached_states.TEXTS = CHUNK
     calls = itertools.count(1)
 
     def counted(*reading: Any) -> Tensor:
@@ -338,13 +330,13 @@ def test_a_run_killed_before_in_and_after_a_refresh_ends_as_if_nobody_had_killed
     whole: Run, tmp_path: Path
 ) -> None:
     path = tmp_path / "run"
-    kill_at_line(2 + 1 + 5, path, minutes=0.0)  # two lines of warm-up, a refresh, five steps
-    kill_at_line(2 + 1 + 6 + 1 + 2, path, minutes=MANY)  # two steps past the refresh at 6, of which is saved
+    kill_at_line(3 + 1 + 5, path, minutes=0.0)  # warm-up, validation before training, a refresh, five steps
+    kill_at_line(3 + 1 + 6 + 1 + 2, path, minutes=MANY)  # two steps past the refresh at 6, of which is saved
     assert Run(path).metrics()[-1]["step"] == 8
     kill_reading(4, path)  # in the refresh at 12
     assert StateStore.open(path / "states" / "last") is None
     assert files(path / "states") != set()  # half a store, in nobody's way
-    kill_at_line(2 + 1 + 6 + 1 + 7 + 1 + 3, path, minutes=0.0)  # the epoch ended at 9, with a validation
+    kill_at_line(3 + 1 + 6 + 1 + 7 + 1 + 3, path, minutes=0.0)  # the epoch ended at 9, with a validation
     store = StateStore.open(path / "states" / "last")
     assert store is not None
     assert store.about["step"] == 12
@@ -395,7 +387,7 @@ def test_ctrl_c_in_a_refresh_leaves_no_half_of_it(
     interrupted_at_call(3)
     with pytest.raises(KeyboardInterrupt):
         trained(path, **CACHED)
-    assert "saved at step 0; the same command goes on." in capsys.readouterr().err
+    assert "saved at step 0; the same command resumes." in capsys.readouterr().err
     assert [name for name in files(path) if name.startswith("states/")] == []
     interrupted_at_call(0)
     assert_same_run(trained(path, **CACHED), whole)
@@ -441,7 +433,7 @@ def test_states_that_are_lost_are_computed_from_the_weights_there_are(
             about.write_text(about.read_text().replace('"step": 6', '"step": 5'))
         capsys.readouterr()
         trained(damaged.path, **CACHED)
-        sentence = f"{damaged.path}: no stored states serve step 8; they are made of its weights."
+        sentence = f"{damaged.path}: computing the neighbours' states of step 8 anew."
         assert sentence in capsys.readouterr().err
         assert list(refreshes(damaged)) == [0, 6, 8, 12, 18]
         assert differ(damaged, whole)
@@ -453,7 +445,7 @@ def test_a_larger_budget_goes_on_with_new_states(
     for steps in (6, 8, STEPS):
         capsys.readouterr()
         run = trained(tmp_path / "run", **CACHED, max_steps=steps)
-    assert "no stored states serve step 8" in capsys.readouterr().err
+    assert "computing the neighbours' states of step 8 anew" in capsys.readouterr().err
     assert list(refreshes(run)) == [0, 6, 8, 12, 18]
     assert run.metrics()[-1]["step"] == STEPS
     for steps in (6, 12, STEPS):  # where a refresh is due anyway nothing is lost
@@ -468,7 +460,7 @@ def test_the_progress_says_what_takes_the_time(tmp_path: Path, monkeypatch: pyte
     run = trained(tmp_path / "run", **CACHED, max_steps=1)
     texts = refreshes(run)[0]
     shown = [text for text in said if text.startswith("refreshing states")]
-    assert shown[0] == f"refreshing states, {CHUNK} of {texts} texts"
+    assert shown[0] == f"refreshing states, {-(-texts // 5)} of {texts} texts"
     assert shown[-1] == f"refreshing states, {texts} of {texts} texts"
 
 
@@ -479,6 +471,6 @@ def test_states_of_no_neighbours(tmp_path: Path) -> None:
     batches = TrainingBatches(lonely, batches.pairs, 16, 0)
     cached = CachedStates(trainer.model, trainer.model.text_states, batches, tmp_path / "states", 3)
     assert list(cached.refresh(0, 3)) == []
-    assert cached.of(batches.batch(0, 0)).shape == (0, *cached.shape)
+    assert cached.for_batch(batches.batch(0, 0)).shape == (0, *cached.shape)
     assert not cached.needs_refresh(2)
     assert cached.needs_refresh(3)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from heterformer.training.callbacks import TrainingProgress
-from heterformer.training.loop import train
 from heterformer.training.run import Run
+from heterformer.training.train import train
 from tests.learning import tiny_network
 from tests.training.runs import assert_same_run, options, trained
 
@@ -38,7 +38,7 @@ def test_watching_changes_nothing(tmp_path: Path) -> None:
 
 def test_a_callback_that_returns_true_stops_training(tmp_path: Path) -> None:
     run = train(tiny_network(), tmp_path / "run", options(max_steps=9), callback=lambda p: p.step == 4)
-    assert run.finished
+    assert run.is_complete
     assert run.progress()[0].step == 4
     assert "validation" in run.metrics()[-1]
     assert "the callback stopped it" in (run.path / "README.md").read_text()
@@ -63,7 +63,7 @@ def test_an_error_in_a_callback_leaves_a_run_that_resumes(tmp_path: Path) -> Non
 
     with pytest.raises(RuntimeError, match="mine"):
         train(tiny_network(), tmp_path / "run", options(max_steps=5), callback=fail)
-    assert not Run(tmp_path / "run").finished
+    assert not Run(tmp_path / "run").is_complete
     resumed = train(tiny_network(), tmp_path / "run", options(max_steps=5))
     assert_same_run(resumed, trained(tmp_path / "whole", max_steps=5))
 

@@ -8,7 +8,7 @@ from heterformer.errors import InputError
 from heterformer.training.figure import draw_run
 from heterformer.training.run import Run
 from tests.learning import tiny_network, tiny_options, tiny_reader
-from tests.pictures import check_picture
+from tests.pictures import check_picture, drawings
 
 
 @pytest.fixture
@@ -26,6 +26,24 @@ def test_loss_and_validation(run: Run, tmp_path: Path) -> None:
     (path,) = draw_run(run, tmp_path / "figures")
     assert path == tmp_path / "figures" / "training.png"
     check_picture(path)
+
+
+def test_validation_begins_at_step_0_and_the_best_step_is_marked(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run.log(step=0, before_training={"prec": 0.9, "mrr": 0.9})  # never the best: no such model is kept
+    for step, prec in ((10, 0.2), (20, 0.6), (30, 0.4)):
+        run.log(step=step, loss=1.0)
+        run.log(step=step, validation={"prec": prec, "mrr": 0.5})
+    written = drawings(monkeypatch)
+    draw_run(run, tmp_path / "figures")
+    right = written[0].axes[1]
+    *_, watched, best = right.lines
+    assert list(watched.get_xdata()) == [0, 10, 20, 30]
+    assert list(watched.get_ydata()) == [0.9, 0.2, 0.6, 0.4]
+    assert list(best.get_xdata()) == [20, 20]
+    assert "best: step 20" in [text.get_text() for text in right.texts]
+    assert all(float(tick).is_integer() for tick in right.get_xticks())
 
 
 def test_a_run_that_was_not_validated_yet(run: Run, tmp_path: Path) -> None:

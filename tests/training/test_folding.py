@@ -14,7 +14,6 @@ from heterformer.models.inference import plm_vectors
 from heterformer.models.known_nodes import KnownNodes
 from heterformer.network.store import Network
 from heterformer.network.tokens import PackedTokens
-from heterformer.states import row_file
 from heterformer.training import folding
 from heterformer.training.folding import FoldedIn, fold_in, folded_rows, length_factor
 from heterformer.training.run import Run
@@ -107,7 +106,6 @@ def test_folding_in_goes_part_by_part(
     assert known is not None
     every = _texts_of(text_edges(VisibleNetwork.whole(network), tokens, "author"), np.arange(50))
     expected = fold_in(model, "author", every, tokens, known)
-    monkeypatch.setattr(row_file, "PART", 16)
     fitted, calls = folding._fitted, 0
 
     def stopped(*arguments: torch.Tensor) -> torch.Tensor:
@@ -119,12 +117,12 @@ def test_folding_in_goes_part_by_part(
 
     monkeypatch.setattr(folding, "_fitted", stopped)
     with pytest.raises(KeyboardInterrupt):
-        folded_rows(model, "author", every, tokens, known, tmp_path)
-    found = folded_rows(model, "author", every, tokens, known, tmp_path).read(slice(None))
+        folded_rows(model, "author", every, tokens, known, tmp_path, part=16)
+    found = folded_rows(model, "author", every, tokens, known, tmp_path, part=16).read(slice(None))
     assert calls == 3 + 2  # of four parts, two were done before
     np.testing.assert_allclose(found, expected.numpy(), rtol=1e-3, atol=1e-3)
     monkeypatch.setattr(folding, "Folding", None)
-    folded_rows(model, "author", every, tokens, known, tmp_path)  # everything is there
+    folded_rows(model, "author", every, tokens, known, tmp_path, part=16)  # everything is there
 
 
 def test_some_of_the_nodes_are_made_of_the_same() -> None:

@@ -59,7 +59,7 @@ def in_one_graph(trainer: Trainer, batch: PairBatch) -> tuple[float, dict[str, T
     model = trainer.model
     parts: list[PairVectors] = []
     model.train()
-    with trainer.accelerator.autocast():
+    with trainer.autocast():
         for part in slices(batch, MICRO):
             place = [part.pair_offset] if part.pair_offset else []
             torch.manual_seed(int(stream_key(DROPOUT, 0, 0, *place) >> np.uint64(1)))
@@ -116,7 +116,7 @@ def test_gradients_without_dropout_are_those_of_the_plain_batch(
 def test_gradients_in_mixed_precision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trainer = new_trainer(tmp_path / "run", micro_batch=MICRO)
     half = torch.autocast("cpu", torch.bfloat16)
-    monkeypatch.setattr(trainer.accelerator, "autocast", lambda: half)
+    monkeypatch.setattr(trainer, "autocast", lambda: half)
     batch = trainer.batches.batch(0, 0)
     expected_loss, expected = in_one_graph(trainer, batch)
     loss, found = stepped(trainer, batch, monkeypatch)

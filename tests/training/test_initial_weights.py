@@ -16,16 +16,17 @@ from heterformer.errors import InputError
 from heterformer.models.options import MODEL_OPTIONS, BertOptions, HeterformerOptions
 from heterformer.models.plm.backbone import load_backbone
 from heterformer.models.plm.loading import load_plm_config
-from heterformer.models.plm.minilm import suited_options
+from heterformer.models.plm.reading import suited_options
 from heterformer.network.ids import known_rows
 from heterformer.network.store import Network
 from heterformer.training.learner import Learner
-from heterformer.training.loop import train
 from heterformer.training.options import TrainingOptions, WarmUpOptions
 from heterformer.training.run import Run
+from heterformer.training.train import train
 from tests.learning import synthetic_network, tiny_network, tiny_options, tiny_reader
 from tests.training.runs import LAST, differ, options, trained
 
+NO_PROMPTS = {"query_prompt": "", "document_prompt": ""}
 READING: dict[str, Any] = {"readout": "mean", "normalize": "yes", "temperature": 0.1}
 
 
@@ -75,9 +76,9 @@ def test_a_run_of_a_run_of_a_run(heterformer: Run, tmp_path: Path) -> None:
 
 
 def test_a_run_is_read_as_it_was_trained(bert: Run, heterformer: Run) -> None:
-    assert suited_options(str(bert.path)) == {**READING, "neighbor_pooling": "mean"}
+    assert suited_options(str(bert.path)) == {**READING, "neighbor_pooling": "mean", **NO_PROMPTS}
     expected = {"readout": "cls", "normalize": "no", "temperature": 1.0, "neighbor_pooling": "cls"}
-    assert suited_options(str(heterformer.path)) == expected
+    assert suited_options(str(heterformer.path)) == expected | NO_PROMPTS
     chosen = HeterformerOptions(backbone=str(bert.path), readout="cls").resolved()
     assert (chosen.readout, chosen.normalize, chosen.neighbor_pooling) == ("cls", "yes", "mean")
 

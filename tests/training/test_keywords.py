@@ -9,8 +9,8 @@ import pytest
 
 from heterformer.errors import InputError
 from heterformer.training.keywords import training_options
-from heterformer.training.loop import train
 from heterformer.training.options import TrainingOptions
+from heterformer.training.train import train
 from tests.learning import tiny_network, tiny_reader
 
 SMALL: dict[str, Any] = {"max_steps": 2, "textless_dim": 8, "warm_up_epochs": 1, "device": "cpu"}
@@ -24,7 +24,7 @@ def test_keywords_reach_every_group_of_options(tmp_path: Path) -> None:
     assert options.model.textless_dim == 8  # type: ignore[attr-defined]
     assert options.split.hold_out == 0.1
     assert options.warm_up.warm_up_epochs == 1
-    assert run.finished
+    assert run.is_complete
 
 
 def test_a_model_by_its_name(tmp_path: Path) -> None:

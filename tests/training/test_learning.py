@@ -24,15 +24,16 @@ from heterformer.batches.batcher import Batcher
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.datasets.synthetic_ceiling import planted_ceiling
 from heterformer.evaluation.core import evaluate_run
-from heterformer.evaluation.open_run import OpenRun, link_prediction_of, open_run
+from heterformer.evaluation.open_run import OpenRun, open_run
 from heterformer.evaluation.options import ClassificationOptions, EvaluateOptions
 from heterformer.models.options import HeterformerOptions
 from heterformer.network.build import build_network
 from heterformer.network.spec import NetworkSpec
 from heterformer.network.split.options import SplitOptions
 from heterformer.network.store import Network
-from heterformer.training.loop import train
 from heterformer.training.options import TrainingOptions, WarmUpOptions
+from heterformer.training.train import train
+from tests.evaluation.held_out_pairs import link_prediction_of
 from tests.learning import sharp_reader, synthetic_network
 
 PAPERS, STEPS = 2500, 100

@@ -5,7 +5,6 @@ import json
 import os
 import random
 import signal
-import sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +15,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from heterformer import progress
 from heterformer.batches.batcher import Batcher
 from heterformer.batches.pairs import evaluation_sampler
 from heterformer.batches.visible import VisibleNetwork
@@ -29,6 +29,7 @@ from heterformer.network.split.options import SplitOptions
 from heterformer.training import loop
 from heterformer.training.optimizers import Optimizers
 from heterformer.training.run import Run
+from heterformer.training.train import train
 from tests.learning import (
     start_process,
     tiny_model,
@@ -74,6 +75,25 @@ def test_every_step_is_in_the_metrics(whole: Run) -> None:
     assert all(np.isfinite(list(losses.values())))
     warmed = [line["warm_up"]["node_type"] for line in whole.metrics() if "warm_up" in line]
     assert warmed == ["author", "venue"]
+
+
+def test_validates_before_the_first_step(whole: Run) -> None:
+    lines = [line for line in whole.metrics() if "before_training" in line]
+    assert [line["step"] for line in lines] == [0]
+    assert lines[0]["before_training"].keys() == whole.metrics()[-1]["validation"].keys()
+    assert whole.progress()[1].best_step > 0
+
+
+def test_no_stage_is_without_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names: list[str] = []
+
+    def metrics(*_: object, **__: object) -> dict[str, float]:
+        names.append(progress._stages[-1].description)
+        return {"prec": 0.5, "mrr": 0.5, "ndcg": 0.5}
+
+    monkeypatch.setattr(loop, "in_batch_metrics", metrics)
+    trained(tmp_path / "run", max_steps=1)
+    assert names[0] == "validating before the first step"
 
 
 def test_validates_once_an_epoch_and_at_the_end(whole: Run) -> None:
@@ -167,21 +187,17 @@ def test_false_negatives_are_masked_by_default_and_kept_on_request(tmp_path: Pat
 
 
 def test_fresh_positives_are_the_same_ones_after_a_stop(whole: Run, tmp_path: Path) -> None:
-    fresh = trained(tmp_path / "fresh", positives="fresh")
-    assert differ(fresh, whole)
+    assert whole.options().positives == "fresh"
+    assert differ(trained(tmp_path / "fixed", positives="fixed"), whole)
     for steps in (9, 13, STEPS):  # in the second epoch and in the third
-        run = trained(tmp_path / "stopped", positives="fresh", max_steps=steps)
-    assert not differ(run, fresh)
-    assert not differ(run, fresh, LAST[1])
+        run = trained(tmp_path / "stopped", max_steps=steps)
+    assert not differ(run, whole)
+    assert not differ(run, whole, LAST[1])
 
 
 def test_trains_in_mixed_precision(whole: Run, tmp_path: Path) -> None:
-    # In a process of its own: Accelerate settles the precision once per process.
-    asked = options(precision="bf16", max_steps=9)
-    process = start_process(tmp_path / "log", train_at, tiny_network().path, tmp_path / "run", asked)
-    process.join()
-    assert process.exitcode == 0, (tmp_path / "log").read_text()
-    run = Run(tmp_path / "run")
+    """In the process that trained ``whole`` without: precision is a training's own."""
+    run = trained(tmp_path / "run", precision="bf16", max_steps=9)
     assert {tensor.dtype for tensor in tensors(run, *LAST).values()} == {torch.float32, torch.int64}
     found, expected = ([m["loss"] for m in r.metrics() if "loss" in m][:9] for r in (run, whole))
     assert found == pytest.approx(expected, rel=0.05)
@@ -192,22 +208,6 @@ def test_a_short_last_batch_and_many_epochs(tmp_path: Path) -> None:
     run = trained(tmp_path / "run", batch_size=100, epochs=3, max_steps=None)
     assert [line["epoch"] for line in run.metrics() if "loss" in line] == [0, 1, 1, 2, 2, 3]
     assert "all 3 epochs are done" in (run.path / "README.md").read_text()
-
-
-def test_tensorboard_has_the_curves(tmp_path: Path) -> None:
-    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
-    run = trained(tmp_path / "run", max_steps=3, tensorboard=True)
-    events = accumulator.EventAccumulator(str(run.path / "tensorboard")).Reload()
-    assert [e.step for e in events.Scalars("loss")] == [1, 2, 3]
-    losses = [line["loss"] for line in run.metrics() if "loss" in line]
-    assert [e.value for e in events.Scalars("loss")] == pytest.approx(losses)
-    assert {"validation/prec", "validation/mrr", "warm_up/mrr"} <= set(events.Tags()["scalars"])
-
-
-def test_tensorboard_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
-    with pytest.raises(InputError, match=r"tensorboard needs its package: pip install"):
-        trained(tmp_path / "run", tensorboard=True)
 
 
 # --- Budgets ----------------------------------------------------------------------------------------------
@@ -354,7 +354,7 @@ def test_ctrl_c_saves_and_says_how_to_go_on(whole: Run, tmp_path: Path, signal_n
     said = " ".join(log.read_text().split())
     step = Run(path).metrics()[-1]["step"]
     assert process.exitcode == 130
-    assert f"saved at step {step}; the same command goes on. interrupted" in said
+    assert f"saved at step {step}; the same command resumes. interrupted" in said
     assert "Traceback" not in said
     assert json.loads((Run(path).last / "state.json").read_text())["position"]["step"] == step
     cli.main(arguments)
@@ -362,6 +362,10 @@ def test_ctrl_c_saves_and_says_how_to_go_on(whole: Run, tmp_path: Path, signal_n
 
 
 FLAGS = {
+    "neighbor_pooling": "cls",
+    "readout": "cls",
+    "normalize": "no",
+    "temperature": 1.0,
     "textless_dim": 8,
     "neighbor_dropout": 0.0,
     "warm_up_epochs": 2,
@@ -378,8 +382,9 @@ FLAGS = {
 def test_a_single_training_pair_is_refused(tmp_path: Path) -> None:
     """It would have no negatives, and an epoch no step: training would never end."""
     split = make_split(tiny_network())
-    replace(split, train=split.train[:1]).save(tmp_path / "split.parquet", tiny_network())
+    single = {name: replace(parts, train=parts.train[:1]) for name, parts in split.pairs.items()}
+    replace(split, pairs=single).save(tmp_path / "split.parquet", tiny_network())
     options = tiny_options(tiny_reader(), split=SplitOptions(file=str(tmp_path / "split.parquet")))
     with pytest.raises(InputError, match="there is 1 training pair, whose key"):
-        loop.train(tiny_network(), tmp_path / "new" / "run", options)
+        train(tiny_network(), tmp_path / "new" / "run", options)
     assert files(tmp_path) == {"split.parquet"}  # neither the run nor the folders above it

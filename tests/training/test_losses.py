@@ -7,7 +7,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heterformer.training.losses import link_prediction_loss
+from heterformer.training.losses import link_prediction_loss, loss_at_widths
+from tests.learning import tiny_model
 from tests.networks import few
 
 SCORES = torch.tensor([[1.0, 2.0, 0.5], [0.0, -1.0, 3.0], [2.0, 2.0, 2.0]])
@@ -82,3 +83,20 @@ def test_equals_the_sum_written_out(pairs: int, seed: int) -> None:
     mask.fill_diagonal_(False)
     assert link_prediction_loss(scores, mask).item() == pytest.approx(written_out(scores, mask), rel=1e-5)
     assert link_prediction_loss(scores).item() == pytest.approx(written_out(scores), rel=1e-5)
+
+
+def test_the_loss_is_the_mean_over_widths_of_cut_vectors() -> None:
+    model = tiny_model(widths=(8, 4), normalize=True, temperature=0.5)
+    rng = torch.Generator().manual_seed(0)
+    queries, keys = (torch.randn(5, 16, generator=rng) for _ in range(2))
+    expected = 0.0
+    for width in (16, 8, 4):
+        cut = [v if width == 16 else torch.nn.functional.normalize(v[:, :width]) for v in (queries, keys)]
+        expected += link_prediction_loss(cut[0] @ cut[1].T / 0.5).item() / 3
+    assert loss_at_widths(model, queries, keys).item() == pytest.approx(expected, abs=1e-6)
+
+
+def test_without_widths_it_is_the_plain_loss() -> None:
+    model, rng = tiny_model(), torch.Generator().manual_seed(0)
+    queries, keys = (torch.randn(5, 16, generator=rng) for _ in range(2))
+    assert loss_at_widths(model, queries, keys) == link_prediction_loss(model.scores(queries, keys))

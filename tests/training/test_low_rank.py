@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import pytest
 import torch
 from safetensors.torch import load_file
 
 from heterformer.models.plm.low_rank import ORIGINAL, merged
 from heterformer.models.registry import load_model
-from heterformer.training.loop import train
 from heterformer.training.run import Run
+from heterformer.training.train import train
 from tests.learning import tiny_network, tiny_options, tiny_reader
+from tests.training.runs import LAST, differ, trained
 
 
 def test_a_run_with_adapters(tmp_path: Path) -> None:
@@ -32,3 +35,14 @@ def test_a_run_with_adapters(tmp_path: Path) -> None:
         found = model.state_dict()
         assert found.keys() == expected.keys()
         assert all(torch.equal(found[name], expected[name]) for name in expected)
+
+
+@pytest.mark.parametrize("limits", [{"lora": 2}, {"freeze": "backbone"}], ids=str)
+def test_a_run_resumes_as_if_it_had_not_stopped(tmp_path: Path, limits: dict[str, Any]) -> None:
+    whole = trained(tmp_path / "whole", max_steps=5, **limits)
+    trained(tmp_path / "stopped", max_steps=2, **limits)
+    resumed = trained(tmp_path / "stopped", max_steps=5, **limits)
+    last = load_file(resumed.path / LAST[0])
+    assert any(name.endswith(ORIGINAL) for name in last) is ("lora" in limits)
+    assert not differ(resumed, whole)
+    assert not differ(resumed, whole, LAST[1])

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from heterformer.cli import main as cli
+from heterformer.cli.command_lines import training_flags
 from heterformer.cli.training_flags import training_defaults
 from heterformer.errors import InputError
 from heterformer.models.options import (
@@ -22,13 +23,12 @@ from heterformer.models.registry import MODELS
 from heterformer.network.split.options import SplitOptions
 from heterformer.network.store import Network
 from heterformer.recipe import Default
-from heterformer.training import loop
+from heterformer.training import train as training
 from heterformer.training.options import (
     PRESETS,
     RESUMABLE,
     TrainingOptions,
     WarmUpOptions,
-    as_flags,
     changed_options,
     flat_options,
     keep_earlier_defaults,
@@ -42,7 +42,7 @@ Parse = Callable[..., TrainingOptions]
 def parse(monkeypatch: pytest.MonkeyPatch) -> Parse:
     """What ``heterformer train NET RUN`` with some more words would train with."""
     given: list[TrainingOptions] = []
-    monkeypatch.setattr(loop, "train", lambda network, run, options: given.append(options))
+    monkeypatch.setattr(training, "train", lambda network, run, options: given.append(options))
     monkeypatch.setattr(Network, "open", lambda path: path)
 
     def parsed(*words: object) -> TrainingOptions:
@@ -95,8 +95,8 @@ def test_new_parameters_learn_as_suits_the_model() -> None:
         **dict.fromkeys(("bert_hgt", "bert_shgn"), 1e-3),
     }
     assert TrainingOptions(new_learning_rate=0.5).resolved().new_learning_rate == 0.5
-    assert as_flags(rates["bert_gat"]) == ["--model", "bert_gat"]
-    assert as_flags(TrainingOptions(new_learning_rate=1e-4))[0] == "--new-learning-rate"
+    assert training_flags(rates["bert_gat"]) == ["--model", "bert_gat"]
+    assert training_flags(TrainingOptions(new_learning_rate=1e-4))[0] == "--new-learning-rate"
 
 
 @pytest.mark.parametrize("option", ["epochs", "batch_size", "patience", "learning_rate"])
@@ -160,9 +160,9 @@ def test_states_are_live_unless_asked_for_stored_ones(parse: Parse) -> None:
     assert (found.neighbor_states, found.refresh_every) == ("cached", 300)
 
 
-def test_positives_are_fixed_unless_asked_for_fresh(parse: Parse) -> None:
-    assert parse().positives == "fixed"
-    assert parse("--positives", "fresh").positives == "fresh"
+def test_positives_are_fresh_unless_asked_for_fixed(parse: Parse) -> None:
+    assert parse().positives == "fresh"
+    assert parse("--positives", "fixed").positives == "fixed"
 
 
 def test_help_says_what_each_choice_is(capsys: pytest.CaptureFixture[str]) -> None:
@@ -172,7 +172,7 @@ def test_help_says_what_each_choice_is(capsys: pytest.CaptureFixture[str]) -> No
     for option, sentence in {
         "--positives {fixed,fresh}": "drawn anew from its visible targets each epoch",
         "--neighbor-states {live,cached}": "computed with gradients in each step (the paper), or stored",
-        "--refresh-every {None}|INT": "every so many steps instead of once an epoch",
+        "--refresh-every {None}|INT": "Number of steps between refreshes of cached neighbour states",
     }.items():
         assert option in shown
         assert sentence in shown
@@ -217,7 +217,7 @@ def test_no_mixed_precision_as_yaml_reads_it(parse: Parse, tmp_path: Path) -> No
 
 def test_a_runs_own_configuration_gives_its_options(parse: Parse, tmp_path: Path) -> None:
     options = TrainingOptions(
-        HeterformerOptions(backbone="some where", virtual_tokens="textless", heterogeneous_projection=False),
+        HeterformerOptions(backbone="some/where", virtual_tokens="textless", heterogeneous_projection=False),
         SplitOptions(by="time", train=0.5, seed=3),
         WarmUpOptions(warm_up=False, warm_up_learning_rate=0.5),
         max_steps=12,
@@ -273,12 +273,12 @@ def test_a_configuration_that_is_none(tmp_path: Path, content: bytes | None, mes
         ("batch_size: 0", "batch_size is 0, expected more than 1."),
         ("batch_size: null", "batch_size is None, expected a whole number."),
         ("positives: often", "positives is 'often', expected one of fixed, fresh."),
-        ("precision: yes", "precision is True, expected one of no, bf16, auto."),
+        ("precision: yes", "precision is True, expected one of no, bf16, fp16, auto."),
         ("sparse_tokens: 1", "sparse_tokens is 1, expected true or false."),
         ("temperature: hot", "temperature is 'hot', expected a number or 'auto'."),
         ("textless_dim: 0", "textless_dim is 0, expected a positive whole number."),
         ("model: gpt", "model is 'gpt', expected one of heterformer, "),
-        ("split: {seed: -1}", "seed is -1, expected 0 or more."),
+        ("split: {seed: -1}", "seed is -1, expected 0 to 9,223,372,036,854,775,807."),
     ],
 )
 def test_a_value_in_a_configuration_that_does_not_fit(line: str, message: str, tmp_path: Path) -> None:
@@ -342,7 +342,7 @@ def test_sharing_and_heads_of_the_aggregation(parse: Parse) -> None:
         aggregation_heads=2, share_aggregation_layers=True, share_aggregation_kinds=True
     )
     assert parse(*words).model == expected
-    assert as_flags(TrainingOptions(model=expected)) == list(map(str, words))
+    assert training_flags(TrainingOptions(model=expected)) == list(map(str, words))
 
 
 @pytest.mark.parametrize(
@@ -382,8 +382,11 @@ def test_a_run_of_version_0_1_saved_the_options_of_all_models(parse: Parse, tmp_
     config = written(tmp_path / "config.yaml", options={"model": {"model": "bert_hgt", **values}})
     assert parse("--config", config).model == BertHgtOptions(textless_dim=32)
     old = yaml.safe_load(config.read_text())["options"]
-    assert TrainingOptions.from_dict(old).model == BertHgtOptions(textless_dim=32)
-    every = EveryModelOptions(textless_dim=32, network_readout="none")
+    prompts = {"query_prompt": "", "document_prompt": ""}
+    assert TrainingOptions.from_dict(old).model == BertHgtOptions(textless_dim=32, **prompts)
+    every = EveryModelOptions(
+        textless_dim=32, network_readout="none", readout_aggregation="attention", **prompts
+    )
     assert TrainingOptions.from_dict(old, EveryModelOptions).model == every
 
 
@@ -452,20 +455,19 @@ def test_a_saved_run_keeps_a_default_that_has_changed_since() -> None:
     assert keep_earlier_defaults(asked, saved) == (saved, [])
 
 
-def test_a_saved_run_keeps_a_default_of_its_model(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_saved_run_keeps_a_default_of_its_model() -> None:
     now = {"network_readout": Default("both", earlier="none")}
-    monkeypatch.setattr("heterformer.training.options.RECIPE", now)
     saved, asked = (
         TrainingOptions(model=HeterformerOptions(network_readout=value)) for value in ("none", "both")
     )
-    assert keep_earlier_defaults(saved, asked) == (saved, ["network_readout none"])
+    assert keep_earlier_defaults(saved, asked, now) == (saved, ["network_readout none"])
     other = TrainingOptions(model=BertOptions())  # which has no such option
-    assert keep_earlier_defaults(other, asked) == (asked, [])
+    assert keep_earlier_defaults(other, asked, now) == (asked, [])
 
 
 def test_what_may_not_change_decides_the_result() -> None:
     values: dict[str, Any] = {
-        "positives": "fresh",
+        "positives": "fixed",
         "neighbor_states": "live",
         "false_negatives": "keep",
         "precision": "bf16",
@@ -475,10 +477,13 @@ def test_what_may_not_change_decides_the_result() -> None:
         "schedule": "linear",
         "neighbor_dropout": 0.5,
         "neighbor_dropout_of": "queries",
+        "tasks": ("links", "classification"),
+        "watch": "mrr",
+        "layer_decay": 0.5,
     }
     before = TrainingOptions(neighbor_states="cached")
     for option in fields(TrainingOptions):
-        if option.name in ("model", "split", "warm_up"):
+        if option.name in ("model", "split", "warm_up", "labels"):
             continue
         old = getattr(before, option.name)
         value = values.get(option.name, not old if isinstance(old, bool) else (old or 1) * 2)
@@ -494,17 +499,11 @@ def test_what_may_not_change_decides_the_result() -> None:
         TrainingOptions(
             model=HeterformerOptions(readout="cls", normalize="no", temperature=0.5), max_steps=3
         ),
-        TrainingOptions(model=HeterformerOptions(backbone="some folder", heterogeneous_projection=False)),
+        TrainingOptions(model=HeterformerOptions(backbone="some/folder", heterogeneous_projection=False)),
         TrainingOptions(split=SplitOptions(seed=4, by="time"), warm_up=WarmUpOptions(warm_up=False), seed=2),
         TrainingOptions(sparse_tokens=False, precision="bf16", max_minutes=1.5, tensorboard=True),
     ],
 )
 def test_flags_ask_for_the_options_they_were_made_of(parse: Parse, options: TrainingOptions) -> None:
-    assert parse(*as_flags(options)) == options
-    assert parse(*as_flags(options.resolved())).resolved() == options.resolved()
-
-
-def test_what_nobody_asked_for_has_no_flag() -> None:
-    assert as_flags(TrainingOptions().resolved()) == []
-    other = TrainingOptions(model=HeterformerOptions(backbone="other"))
-    assert as_flags(other.resolved()) == ["--backbone", "other"]
+    assert parse(*training_flags(options)) == options
+    assert parse(*training_flags(options.resolved())).resolved() == options.resolved()

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from heterformer.cli.command_lines import EvaluateCommands
 from heterformer.embedding.embed import embed_run
 from heterformer.errors import InputError
 from heterformer.evaluation.options import EvaluateOptions
@@ -22,8 +23,8 @@ from heterformer.network.interchange.export import export_network
 from heterformer.network.store import Network
 from heterformer.search.searcher import Searcher
 from heterformer.temporary import SCRATCH
-from heterformer.training.loop import train
 from heterformer.training.run import Run
+from heterformer.training.train import train
 from tests.learning import tiny_network
 from tests.networks import files
 from tests.search.searching import tiny_run
@@ -43,7 +44,7 @@ EVALUATION = EvaluateOptions(tasks=("link_prediction",))
 READERS: dict[str, Callable[[Path], Any]] = {
     "train": lambda path: train(tiny_network(), path, Run(path).options()),
     "embed": lambda path: embed_run(path, path.parent / "vectors"),
-    "evaluate": lambda path: report_on_run(path, EVALUATION),
+    "evaluate": lambda path: report_on_run(path, EVALUATION, EvaluateCommands([])),
     "search": lambda path: Searcher(path),
     "explain": lambda path: explain(path, "p7"),
 }
@@ -139,7 +140,7 @@ def test_a_second_evaluation_of_a_run_waits(run: Path, capsys: pytest.CaptureFix
     done: list[bool] = []
 
     def evaluate() -> None:
-        report_on_run(run, EVALUATION)
+        report_on_run(run, EVALUATION, EvaluateCommands([]))
         done.append((run / "first").exists())
 
     thread = threading.Thread(target=evaluate)

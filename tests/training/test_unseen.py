@@ -20,8 +20,8 @@ from heterformer.models.known_nodes import KnownNodes
 from heterformer.network.split.options import SplitOptions
 from heterformer.network.store import Network
 from heterformer.network.tokens import open_tokens
-from heterformer.training.loop import train
 from heterformer.training.run import Run
+from heterformer.training.train import train
 from heterformer.training.unseen import (
     for_network,
 )

@@ -38,8 +38,8 @@ def test_vectors_are_computed_in_the_precision_and_scores_in_single(monkeypatch:
         seen["vectors"].append(torch.is_autocast_enabled("cpu"))
         return forward(self, batch, states)
 
-    def scored(self: Heterformer, queries: Tensor, keys: Tensor) -> Tensor:
-        found = scores(self, queries, keys)
+    def scored(self: Heterformer, queries: Tensor, keys: Tensor, relation: str | None = None) -> Tensor:
+        found = scores(self, queries, keys, relation)
         seen["scores"].append((torch.is_autocast_enabled("cpu"), found.dtype))
         return found
 
@@ -89,9 +89,10 @@ def test_hidden_nodes_do_not_decide_when_to_stop(tmp_path: Path) -> None:
     trainer = new_trainer(tmp_path, split=SplitOptions(hold_out=0.25))
     hidden = trainer.split.hidden["paper"]
     assert np.isin(trainer.split.validation, hidden).any()
-    assert not np.isin(trainer.validation_pairs, hidden).any()
+    (pairs,) = trainer.validation_pairs.values()
+    assert not np.isin(pairs, hidden).any()
     kept = ~np.isin(trainer.split.validation, hidden).any(1)
-    assert np.array_equal(trainer.validation_pairs, trainer.split.validation[kept])
+    assert np.array_equal(pairs, trainer.split.validation[kept])
     everybody = np.setdiff1d(np.arange(200), hidden)
     shown = trainer.validation.sample("paper", everybody, evaluation_sampler(0))
     (papers,) = [edges for edges in shown.edges if edges.neighbor_type == "paper"]

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from heterformer.arrays import Ints, ranges
-from heterformer.batches.batch import Batch, Neighbors, Texts
+from heterformer.batches.batch import Batch, Neighbors, TextlessCenters, Texts
 from heterformer.network.schema import EdgeType, NodeType, Schema
 from heterformer.network.tokens import PackedTokens
 
@@ -32,9 +32,9 @@ class SampledEdges(NamedTuple):
         center = np.repeat(np.arange(len(positions)), stop - start)
         return self._replace(center=center, neighbor=self.neighbor[chosen], edge_type=self.edge_type[chosen])
 
-    def without(self, bare: NDArray[np.bool_]) -> SampledEdges:
-        """The edges of the centres that are not marked in ``bare``."""
-        kept = ~bare[self.center]
+    def without(self, alone: NDArray[np.bool_]) -> SampledEdges:
+        """The edges of the centres that are not marked in ``alone``."""
+        kept = ~alone[self.center]
         center, neighbor, edge_type = self.center[kept], self.neighbor[kept], self.edge_type[kept]
         return self._replace(center=center, neighbor=neighbor, edge_type=edge_type)
 
@@ -44,6 +44,7 @@ def assemble(
     tokens: PackedTokens,
     centers: Ints,
     sampled: Sequence[SampledEdges],
+    textless_end: TextlessEnd | None = None,
 ) -> Batch:
     """``centers`` are text numbers; the neighbours of all kinds come as sampled edges."""
     texts = _Numbering()
@@ -60,8 +61,9 @@ def assemble(
             else:
                 chosen = np.flatnonzero(edges.edge_type == number)
                 parts.append((edge_type, edges.center[chosen], where, where.add(numbers[chosen])))
+    end_parts = [] if textless_end is None else textless_end.add_to(texts, tokens)
     neighbor_texts = texts.distinct()
-    met = {t: numbering.distinct() for t, numbering in textless.items()}
+    distinct = {t: numbering.distinct() for t, numbering in textless.items()}
     all_texts, center_index = _with_centers(neighbor_texts, centers)
     packed, offsets = tokens.gather(all_texts)
     return Batch(
@@ -73,9 +75,36 @@ def assemble(
             for edge_type, center, where, part in parts
             if len(center)
         },
-        textless={t: torch.from_numpy(rows) for t, rows in met.items() if len(rows)},
+        textless={t: torch.from_numpy(rows) for t, rows in distinct.items() if len(rows)},
         text_rows=torch.from_numpy(all_texts),
+        textless_centers=None if textless_end is None else textless_end.centers(end_parts, texts),
     )
+
+
+class TextlessEnd(NamedTuple):
+    """Textless centres of a batch, and the sampled edges to the text-rich neighbours they are made of."""
+
+    node_type: NodeType
+    rows: Ints
+    sampled: Sequence[SampledEdges] = ()
+
+    def add_to(self, texts: _Numbering, tokens: PackedTokens) -> list[tuple[EdgeType, Ints, slice]]:
+        """Put the neighbours' texts among the batch's; each edge type with its centres and their place."""
+        parts = []
+        for edges in self.sampled:
+            numbers = edges.neighbor.astype(np.int64) + tokens.text_offset[edges.neighbor_type]
+            for number, edge_type in edges.edge_types:
+                chosen = np.flatnonzero(edges.edge_type == number)
+                parts.append((edge_type, edges.center[chosen], texts.add(numbers[chosen])))
+        return parts
+
+    def centers(self, parts: list[tuple[EdgeType, Ints, slice]], texts: _Numbering) -> TextlessCenters:
+        neighbors = {
+            edge_type: Neighbors(torch.from_numpy(center), torch.from_numpy(texts.positions(part)))
+            for edge_type, center, part in parts
+            if len(center)
+        }
+        return TextlessCenters(self.node_type, torch.from_numpy(self.rows), neighbors)
 
 
 class _Numbering:
@@ -103,9 +132,9 @@ class _Numbering:
 def _with_centers(neighbors: Ints, centers: Ints) -> tuple[Ints, Ints]:
     """Neighbour texts followed by those that are only centres, and each centre's position among them."""
     distinct, inverse = np.unique(centers, return_inverse=True)
-    found = np.searchsorted(neighbors, distinct)
+    insertion = np.searchsorted(neighbors, distinct)
     known = np.zeros(len(distinct), dtype=bool)
-    inside = found < len(neighbors)
-    known[inside] = neighbors[found[inside]] == distinct[inside]
-    position = np.where(known, found, len(neighbors) + np.cumsum(~known) - 1)
+    inside = insertion < len(neighbors)
+    known[inside] = neighbors[insertion[inside]] == distinct[inside]
+    position = np.where(known, insertion, len(neighbors) + np.cumsum(~known) - 1)
     return np.concatenate([neighbors, distinct[~known]]), position[inverse]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple, Self, TypeVar
 
@@ -58,6 +59,42 @@ class Neighbors:
 
 
 @dataclass(frozen=True)
+class TextlessCenters:
+    """Textless nodes whose own vectors are asked for: one end of a predicted relation's pairs."""
+
+    node_type: NodeType
+    rows: Tensor  # (C,) int64
+    # Text-rich neighbours to aggregate, if any: a position in ``rows``, and one in Batch.texts
+    neighbors: dict[EdgeType, Neighbors]
+    embeddings: Tensor | None = None  # (C, 64): h^(0) of nodes that are not in a model's tables
+
+    def select(self, chosen: Tensor, text_position: Tensor) -> TextlessCenters:
+        """The centres at the positions ``chosen``, ascending, whose texts are now at ``text_position``."""
+        position = torch.full((len(self.rows),), -1)
+        position[chosen] = torch.arange(len(chosen))
+        kept = {r: torch.nonzero(position[n.center] >= 0).flatten() for r, n in self.neighbors.items()}
+        return TextlessCenters(
+            self.node_type,
+            self.rows[chosen],
+            {
+                r: Neighbors(position[n.center[kept[r]]], text_position[n.node[kept[r]]])
+                for r, n in self.neighbors.items()
+                if len(kept[r])
+            },
+            None if self.embeddings is None else self.embeddings[chosen],
+        )
+
+
+@dataclass(frozen=True)
+class CenterAttributes:
+    """The attributes of the centres of one type, as an encoder reads them."""
+
+    center: Tensor  # (n,) int64, positions in Batch.centers
+    numbers: Tensor  # (n, F)
+    categories: Tensor  # (n, C) int64
+
+
+@dataclass(frozen=True)
 class Batch:
     """Centre nodes with their neighbourhoods. A text that occurs several times in it is stored once.
 
@@ -73,6 +110,9 @@ class Batch:
     text_rows: Tensor | None = None  # (U,) int64, each text's row among all of the network's
     # h^(0) of the nodes in ``textless``, (n_type, 64), of types whose embeddings are not in a model's tables
     textless_embeddings: dict[NodeType, Tensor] = field(default_factory=dict)
+    textless_centers: TextlessCenters | None = None
+    # of centres of types whose attributes the model reads
+    attributes: dict[NodeType, CenterAttributes] = field(default_factory=dict)
 
     def without_neighbor_texts(self) -> Self:
         """The same batch for a model that is given the neighbours' states: only centres have tokens."""
@@ -80,7 +120,14 @@ class Batch:
 
     def to(self, device: torch.device | str) -> Self:
         """The same batch on ``device``."""
-        return replace(self, **{f.name: _moved(getattr(self, f.name), device) for f in fields(self)})
+        return self._with_each(lambda tensor: tensor.to(device, non_blocking=True))
+
+    def pinned(self) -> Self:
+        """The same batch in memory that is copied to a GPU while the processor goes on."""
+        return self._with_each(Tensor.pin_memory)
+
+    def _with_each(self, change: Callable[[Tensor], Tensor]) -> Self:
+        return replace(self, **{f.name: _changed(getattr(self, f.name), change) for f in fields(self)})
 
 
 class PairVectors(NamedTuple):
@@ -95,6 +142,8 @@ class PairVectors(NamedTuple):
 class PairBatch(Batch):
     """A batch to learn a task from: its centres are P queries, then their P keys, then N further negatives.
 
+    Those of a textless end are in ``textless_centers``, and only the others in ``centers``.
+
     Key ``i`` belongs to query ``i``. The other keys of the whole step are negatives of each query as well,
     but for those in ``false_negatives``; so are the further negatives, which all queries share. A batch can
     hold a part of its step's pairs, from ``pair_offset`` on, and as large a part of its negatives.
@@ -103,6 +152,7 @@ class PairBatch(Batch):
     task: str  # the name of the relation whose pairs these are
     pairs: int  # P
     pair_offset: int = 0
+    textless_queries: bool = False  # whether ``textless_centers`` are the queries, and not the keys
     # (P, keys of the step, then its negatives) bool: not the query's own, no negative
     false_negatives: Tensor | None = None
 
@@ -119,18 +169,24 @@ class PairBatch(Batch):
     @property
     def negatives(self) -> slice:
         """Where the further negatives are among the centres."""
-        return slice(2 * self.pairs, len(self.centers))
+        return slice(2 * self.pairs, self.vectors)
+
+    @property
+    def vectors(self) -> int:
+        """How many vectors the batch asks for: 2P + N."""
+        textless = self.textless_centers
+        return len(self.centers) + (0 if textless is None else len(textless.rows))
 
     def by_role(self, vectors: Tensor) -> PairVectors:
         """The vectors of the centres, (2P + N, d), as those of queries, keys and negatives."""
         return PairVectors(vectors[self.queries], vectors[self.keys], vectors[self.negatives])
 
 
-def _moved(value: T, device: torch.device | str) -> Any:
+def _changed(value: T, change: Callable[[Tensor], Tensor]) -> Any:
     if isinstance(value, Tensor):
-        return value.to(device, non_blocking=True)
+        return change(value)
     if isinstance(value, dict):
-        return {k: _moved(v, device) for k, v in value.items()}
-    if isinstance(value, (Texts, Neighbors)):
-        return type(value)(*(_moved(getattr(value, f.name), device) for f in fields(value)))
+        return {k: _changed(v, change) for k, v in value.items()}
+    if isinstance(value, (Texts, Neighbors, TextlessCenters, CenterAttributes)):
+        return type(value)(*(_changed(getattr(value, f.name), change) for f in fields(value)))
     return value

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from heterformer.arrays import Ints
-from heterformer.batches.assembly import SampledEdges, assemble
-from heterformer.batches.batch import Batch, PairBatch
+from heterformer.batches.assembly import SampledEdges, TextlessEnd, assemble
+from heterformer.batches.batch import Batch, CenterAttributes, PairBatch
 from heterformer.batches.false_negatives import MASK_ENTRIES, false_negative_masks
 from heterformer.batches.sampling import Sample, Sampler, SeededSampler
-from heterformer.batches.visible import VisibleNetwork
+from heterformer.batches.visible import Times, VisibleNetwork
 from heterformer.errors import InputError
-from heterformer.network.schema import EdgeType, NodeType
+from heterformer.network.encoding import AttributeRows
+from heterformer.network.schema import EdgeType, NodeType, Relation
 from heterformer.network.split.pairs import Pairs
 from heterformer.network.tokens import PackedTokens
 
@@ -29,10 +30,17 @@ class Batcher:
         visible: VisibleNetwork,
         tokens: PackedTokens,
         fan_out: Mapping[NodeType, int] | None = None,
+        attributes: Mapping[NodeType, AttributeRows] | None = None,
+        textless_fan_out: int = 0,
     ) -> None:
+        """``fan_out`` are the sampled neighbours of a text-rich node by type, ``textless_fan_out`` those with
+        text of a textless one. ``attributes`` are those of all nodes of text-rich types, for a model that
+        reads them."""
         self.visible = visible
+        self.attributes = dict(attributes or {})
         self.tokens = tokens
         self.schema = visible.network.schema
+        self.textless_fan_out = textless_fan_out
         self.fan_out = dict(fan_out if fan_out is not None else self.schema.neighbors)
         for node_type in self.fan_out:
             if node_type not in self.schema.node_types:
@@ -41,9 +49,11 @@ class Batcher:
 
     def sample(self, node_type: NodeType, rows: Ints, sampler: Sampler) -> SampledNodes:
         """The nodes with their sampled neighbours, of which batches can be made."""
-        edges = []
+        edges, until = [], self.visible.until(node_type, rows)
         for neighbor_type in self.neighbor_types(node_type):
-            sample = sampler.sample(self.visible, node_type, neighbor_type, rows, self.fan_out[neighbor_type])
+            sample = sampler.sample(
+                self.visible, node_type, neighbor_type, rows, self.fan_out[neighbor_type], until
+            )
             edges.append(SampledEdges(neighbor_type, self.edge_types(node_type, neighbor_type), *sample))
         return SampledNodes(node_type, rows, tuple(edges))
 
@@ -54,14 +64,35 @@ class Batcher:
     def batch_of(self, nodes: SampledNodes) -> Batch:
         """Nodes whose neighbours are sampled already as centres."""
         centers = nodes.rows + self.tokens.text_offset[nodes.node_type]
-        return assemble(self.schema, self.tokens, centers, nodes.edges)
+        batch = assemble(self.schema, self.tokens, centers, nodes.edges)
+        if not self.attributes:
+            return batch
+        return replace(batch, attributes=self._attributes_of([(nodes.node_type, nodes.rows)]))
 
-    def pairs(self, pairs: Pairs, key: np.uint64, *, false_negatives: bool = False) -> PairBatch:
+    def textless(self, node_type: NodeType, rows: Ints, sampler: Sampler, fan_out: int) -> Batch:
+        """Textless nodes as centres, with some text-rich neighbours of each."""
+        sampled, until = [], self.visible.until(node_type, rows)
+        for neighbor_type in self.schema.neighbor_types_of(node_type):
+            if neighbor_type not in self.schema.text_rich:
+                continue
+            sample = sampler.sample(self.visible, node_type, neighbor_type, rows, fan_out, until)
+            sampled.append(SampledEdges(neighbor_type, self.edge_types(node_type, neighbor_type), *sample))
+        end = TextlessEnd(node_type, rows, sampled)
+        return assemble(self.schema, self.tokens, np.empty(0, dtype=np.int64), (), end)
+
+    def pairs(
+        self,
+        pairs: Pairs,
+        key: np.uint64,
+        *,
+        false_negatives: bool = False,
+        relation: Relation | None = None,
+    ) -> PairBatch:
         """Queries and keys as centres; neither end of a pair sees the other.
 
-        ``key`` is that of the seeded samples.
+        ``key`` is that of the seeded samples. Pairs are of the first predicted relation unless it is given.
         """
-        return self.several([pairs], [key], false_negatives=false_negatives)[0]
+        return self.several([pairs], [key], false_negatives=false_negatives, relation=relation)[0]
 
     def several(
         self,
@@ -70,49 +101,56 @@ class Batcher:
         *,
         false_negatives: bool = False,
         shares: Sequence[slice] | None = None,
-        bare: Sequence[NDArray[np.bool_]] | None = None,
+        alone: Sequence[NDArray[np.bool_]] | None = None,
         negatives: Sequence[Ints] | None = None,
-        bare_negatives: Sequence[NDArray[np.bool_]] | None = None,
+        negatives_alone: Sequence[NDArray[np.bool_]] | None = None,
         mask_entries: int = MASK_ENTRIES,
+        relation: Relation | None = None,
     ) -> list[PairBatch]:
         """A batch for each step, as ``pairs`` makes it; sampled together, since calls cost more than work.
 
-        With ``shares`` it has only those pairs of its step as centres, but the mask of all keys. ``bare`` has
-        (pairs, 2) for each step: which queries and keys have no neighbours. ``negatives`` are further nodes
-        of the keys' type for each step, of which a share of the pairs has its share.
+        With ``shares`` it has only those pairs of its step as centres, but the mask of all keys. ``alone``
+        has (pairs, 2) for each step: which queries and keys have no neighbours. ``negatives`` are further
+        nodes of the keys' type for each step, of which a share of the pairs has its share.
         """
-        relation = self.schema.predicted
+        relation = relation or self.schema.predicted[0]
         shares = shares or [slice(0, len(pairs)) for pairs in steps]
         masks: Sequence[NDArray[np.bool_] | None] = [None] * len(steps)
         if false_negatives:
-            masks = false_negative_masks(self.visible, steps, shares, mask_entries, negatives)
+            masks = false_negative_masks(self.visible, steps, shares, mask_entries, negatives, relation)
         own = [pairs[share] for pairs, share in zip(steps, shares, strict=True)]
         further = negatives or [np.empty(0, dtype=np.int64)] * len(steps)
         parts = [_share_of(len(n), s, len(p)) for n, s, p in zip(further, shares, steps, strict=True)]
         own_negatives = [nodes[part] for nodes, part in zip(further, parts, strict=True)]
         nobody = [np.full(len(nodes), -1) for nodes in own_negatives]
         queries, targets = ([np.ascontiguousarray(pairs[:, side]) for pairs in own] for side in (0, 1))
+        until = self._pair_times(relation, own)
+        # Negatives are read as of the pairs that they are contrasted with, in turn.
+        later = until and [np.resize(t, len(n)) for t, n in zip(until, own_negatives, strict=True)]
         if relation.source == relation.target:
             both = [np.concatenate(all_) for all_ in zip(queries, targets, own_negatives, strict=True)]
             partners = [np.concatenate(all_) for all_ in zip(targets, queries, nobody, strict=True)]
-            groups = [_Centers(relation.source, both, relation.source, partners)]
+            limits = until and [np.concatenate([t, t, n]) for t, n in zip(until, later or (), strict=True)]
+            groups = [_Centers(relation.source, both, relation.source, partners, limits)]
         else:
             keys_and_negatives = [np.concatenate(n) for n in zip(targets, own_negatives, strict=True)]
             partners = [np.concatenate(n) for n in zip(queries, nobody, strict=True)]
+            limits = until and [np.concatenate(both) for both in zip(until, later or (), strict=True)]
             groups = [
-                _Centers(relation.source, queries, relation.target, targets),
-                _Centers(relation.target, keys_and_negatives, relation.source, partners),
+                _Centers(relation.source, queries, relation.target, targets, until),
+                _Centers(relation.target, keys_and_negatives, relation.source, partners, limits),
             ]
         without = None
-        if bare is not None:
-            without = [chosen[share].T.flatten() for chosen, share in zip(bare, shares, strict=True)]
-            if bare_negatives is not None:
-                marked = [chosen[part] for chosen, part in zip(bare_negatives, parts, strict=True)]
+        if alone is not None:
+            without = [chosen[share].T.flatten() for chosen, share in zip(alone, shares, strict=True)]
+            if negatives_alone is not None:
+                marked = [chosen[part] for chosen, part in zip(negatives_alone, parts, strict=True)]
                 without = [np.concatenate(both_kinds) for both_kinds in zip(without, marked, strict=True)]
         return [
             PairBatch(
                 **{field.name: getattr(batch, field.name) for field in fields(batch)},
                 task=relation.name,
+                textless_queries=relation.source in self.schema.textless,
                 pairs=share.stop - share.start,
                 pair_offset=share.start,
                 false_negatives=None if mask is None else torch.from_numpy(mask),
@@ -120,25 +158,67 @@ class Batcher:
             for batch, share, mask in zip(self._assembled(groups, keys, without), shares, masks, strict=True)
         ]
 
+    def _pair_times(self, relation: Relation, steps: Sequence[Pairs]) -> list[Times] | None:
+        """Until when both ends of each pair see, step by step; None if times do not matter."""
+        if self.visible.as_of is None:
+            return None
+        times = self.visible.pair_times(relation, np.concatenate(steps))
+        if times is None:
+            return None
+        return np.split(times, np.cumsum([len(pairs) for pairs in steps])[:-1])
+
     def _assembled(
         self,
         groups: Sequence[_Centers],
         keys: Sequence[np.uint64],
-        bare: Sequence[NDArray[np.bool_]] | None = None,
+        alone: Sequence[NDArray[np.bool_]] | None = None,
     ) -> list[Batch]:
-        """A batch for each key; the centres marked in ``bare`` have no neighbours."""
-        sampled: list[list[SampledEdges]] = [[] for _ in keys]
+        """A batch for each key; the centres marked in ``alone`` have no neighbours."""
+        text_rich = [g for g in groups if g.node_type in self.schema.text_rich]
+        sampled: list[list[list[SampledEdges]]] = []  # of each group and batch
         offsets = [0] * len(keys)  # of the group's centres among those of each batch
         for group in groups:
-            for neighbor_type in self.neighbor_types(group.node_type):
-                for number, edges in enumerate(self._sampled(group, neighbor_type, keys, offsets)):
-                    sampled[number].append(edges if bare is None else edges.without(bare[number]))
+            # A textless end's centres are counted by themselves, and so are those of the other end.
+            own = offsets if len(text_rich) == len(groups) else [0] * len(keys)
+            edges = [self._sampled(group, t, keys, own) for t in self.neighbor_types(group.node_type)]
+            by_batch = [[of_type[number] for of_type in edges] for number in range(len(keys))]
+            if alone is not None:
+                marked = [b[offset - o :] for b, offset, o in zip(alone, offsets, own, strict=True)]
+                by_batch = [[e.without(m) for e in some] for some, m in zip(by_batch, marked, strict=True)]
+            sampled.append(by_batch)
             offsets = [start + len(rows) for start, rows in zip(offsets, group.rows, strict=True)]
         batches = []
-        for number, edges_of_batch in enumerate(sampled):
-            centers = np.concatenate([g.rows[number] + self.tokens.text_offset[g.node_type] for g in groups])
-            batches.append(assemble(self.schema, self.tokens, centers, edges_of_batch))
+        for number in range(len(keys)):
+            centers = [g.rows[number] + self.tokens.text_offset[g.node_type] for g in text_rich]
+            edges_of_batch, end = list[SampledEdges](), None
+            for group, by_batch in zip(groups, sampled, strict=True):
+                if group.node_type in self.schema.text_rich:
+                    edges_of_batch += by_batch[number]
+                else:
+                    end = TextlessEnd(group.node_type, group.rows[number], by_batch[number])
+            batch = assemble(self.schema, self.tokens, np.concatenate(centers), edges_of_batch, end)
+            if self.attributes:
+                without = None if alone is None else alone[number]
+                rows = [(g.node_type, g.rows[number]) for g in groups]
+                batch = replace(batch, attributes=self._attributes_of(rows, without))
+            batches.append(batch)
         return batches
+
+    def _attributes_of(
+        self, groups: Sequence[tuple[NodeType, Ints]], alone: NDArray[np.bool_] | None = None
+    ) -> dict[NodeType, CenterAttributes]:
+        """Of the centres in groups of one type each; those marked in ``alone`` have none, like a query."""
+        attributes: dict[NodeType, CenterAttributes] = {}
+        first, place = 0, 0  # among the batch's centres, which have text, and among all that were given
+        for node_type, rows in groups:
+            is_shown = np.ones(len(rows), dtype=bool) if alone is None else ~alone[place : place + len(rows)]
+            place += len(rows)
+            if node_type in self.attributes:
+                center = first + np.flatnonzero(is_shown)
+                tensors = map(torch.from_numpy, (center, *self.attributes[node_type].select(rows[is_shown])))
+                attributes[node_type] = CenterAttributes(*tensors)
+            first += len(rows) * (node_type in self.schema.text_rich)
+        return attributes
 
     def _sampled(
         self, group: _Centers, neighbor_type: NodeType, keys: Sequence[np.uint64], offsets: Sequence[int]
@@ -150,7 +230,8 @@ class Batcher:
             group.node_type,
             neighbor_type,
             np.concatenate(group.rows),
-            self.fan_out[neighbor_type],
+            self._fan_out(group.node_type, neighbor_type),
+            None if group.until is None else np.concatenate(group.until),
             np.concatenate(group.partners) if group.partner_type == neighbor_type else None,
         )
         edge_types = self.edge_types(group.node_type, neighbor_type)
@@ -162,8 +243,14 @@ class Batcher:
         ]
 
     def neighbor_types(self, node_type: NodeType) -> list[NodeType]:
-        """Those of which neighbours are sampled at all."""
-        return [t for t in self.schema.neighbor_types_of(node_type) if self.fan_out.get(t, 0) > 0]
+        """Those of which neighbours are sampled at all; of a textless node they are text-rich."""
+        return [t for t in self.schema.neighbor_types_of(node_type) if self._fan_out(node_type, t) > 0]
+
+    def _fan_out(self, node_type: NodeType, neighbor_type: NodeType) -> int:
+        """How many neighbours of a type a node is given."""
+        if node_type in self.schema.textless:
+            return self.textless_fan_out if neighbor_type in self.schema.text_rich else 0
+        return self.fan_out.get(neighbor_type, 0)
 
     def edge_types(self, center: NodeType, neighbor: NodeType) -> tuple[tuple[int, EdgeType], ...]:
         """The edge types that join a centre to such neighbours, with their numbers in the schema."""
@@ -190,12 +277,13 @@ class SampledNodes:
 
 @dataclass(frozen=True)
 class _Centers:
-    """The centres of one type, batch by batch, and the node that each must not see."""
+    """The centres of one type, batch by batch, the node that each must not see, and until when it sees."""
 
     node_type: NodeType
     rows: Sequence[Ints]
     partner_type: NodeType
     partners: Sequence[Ints]
+    until: Sequence[Times] | None = None
 
 
 def _share_of(count: int, share: slice, pairs: int) -> slice:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from heterformer.arrays import Ints
 from heterformer.batches.visible import VisibleNetwork
+from heterformer.network.schema import Relation
 from heterformer.network.split.pairs import Pairs
 
 MASK_ENTRIES = 1 << 18  # made at once: calls cost more than work, but large masks need memory
@@ -20,6 +21,7 @@ def false_negative_masks(
     shares: Sequence[slice],
     entries: int = MASK_ENTRIES,
     negatives: Sequence[Ints] | None = None,
+    relation: Relation | None = None,
 ) -> list[NDArray[np.bool_]]:
     """For each step's pairs (p, P): the rows of a share of its queries, over the keys of all its pairs.
 
@@ -28,6 +30,7 @@ def false_negative_masks(
     query. Held-out edges are not consulted: that they exist must not reach training. About ``entries`` of
     the masks are made at a time.
     """
+    relation = relation or visible.network.schema.predicted[0]
     queries, keys = ([np.ascontiguousarray(pairs[:, side]) for pairs in steps] for side in (0, 1))
     if negatives is not None:
         keys = [np.concatenate(both) for both in zip(keys, negatives, strict=True)]
@@ -39,7 +42,8 @@ def false_negative_masks(
             query.append(np.repeat(queries[n][in_step], len(keys[n])))
             key.append(np.tile(keys[n], rows.stop - rows.start))
             own.append(np.repeat(keys[n][in_step], len(keys[n])))
-        flat = _is_false_negative(visible, np.concatenate(query), np.concatenate(key), np.concatenate(own))
+        ends = (np.concatenate(rows) for rows in (query, key, own))
+        flat = _is_false_negative(visible, relation, *ends)
         sizes = [masks[n][rows].size for n, rows in group]
         for (n, rows), part in zip(group, np.split(flat, np.cumsum(sizes)[:-1]), strict=True):
             masks[n][rows] = part.reshape(-1, len(keys[n]))
@@ -48,10 +52,11 @@ def false_negative_masks(
     return masks
 
 
-def _is_false_negative(visible: VisibleNetwork, query: Ints, key: Ints, own: Ints) -> NDArray[np.bool_]:
+def _is_false_negative(
+    visible: VisibleNetwork, relation: Relation, query: Ints, key: Ints, own: Ints
+) -> NDArray[np.bool_]:
     """For each query and key, whether the key, if it is not the query's ``own``, is a false negative."""
     schema = visible.network.schema
-    relation = schema.predicted
     edge_types = [relation.forward]
     mask: NDArray[np.bool_] = key == own
     if relation.source == relation.target:

@@ -8,13 +8,14 @@ import numpy as np
 
 from heterformer.arrays import Ints, ranges
 from heterformer.batches.visible import VisibleNetwork
+from heterformer.network.schema import Relation
 
 
 @dataclass(frozen=True)
 class HardNegatives:
     """What was mined for some queries."""
 
-    queries: Ints  # (Q,) rows of the predicted relation's source type, ascending
+    queries: Ints  # (Q,) rows of a predicted relation's source type, ascending
     rows: Ints  # (Q, N) rows of its target type; -1 where there are fewer than N
 
     def of_step(self, queries: Ints, keys: Ints) -> Ints:
@@ -26,13 +27,15 @@ class HardNegatives:
         return np.setdiff1d(mined[mined >= 0], keys)
 
 
-def known_neighbors(visible: VisibleNetwork, queries: Ints) -> tuple[Ints, Ints]:
-    """Every visible edge of the predicted relation, either way, as (position in ``queries``, target row).
+def known_neighbors(
+    visible: VisibleNetwork, queries: Ints, relation: Relation | None = None
+) -> tuple[Ints, Ints]:
+    """Every visible edge of a predicted relation, either way, as (position in ``queries``, target row).
 
     If source and target are of one type, each query is also joined to itself: nobody is his own negative.
     """
     schema = visible.network.schema
-    relation = schema.predicted
+    relation = relation or schema.predicted[0]
     view = visible.adjacency(relation.source, relation.target)
     first, count = view.rank(view.adjacency.indptr[queries]), view.counts(queries)
     entries = view.position(ranges(first, first + count))

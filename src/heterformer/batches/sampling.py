@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heterformer.arrays import Ints
+from heterformer.batches.priority import Allowed, smallest_priorities
 from heterformer.batches.randomness import Keys, stream_keys, uniform
-from heterformer.batches.visible import VisibleAdjacency, VisibleNetwork
+from heterformer.batches.visible import Times, VisibleAdjacency, VisibleNetwork
+from heterformer.network.hashes import GOLDEN, Hashes, mixed
 from heterformer.network.schema import NodeType
 
 
@@ -36,14 +38,19 @@ class Sampler(Protocol):
         neighbor_type: NodeType,
         centers: Ints,
         fan_out: int,
+        until: Times | None = None,
     ) -> Sample:
-        """Up to ``fan_out`` visible neighbours of one type for each centre (a row of ``center_type``)."""
+        """Up to ``fan_out`` visible neighbours of one type for each centre (a row of ``center_type``).
+
+        Where edges have weights, in proportion to them. ``until`` gives a time per centre: no edge that is
+        later is drawn.
+        """
         ...
 
 
 @dataclass(frozen=True)
 class SeededSampler:
-    """Draws uniformly, by random numbers that are a function of a key and the node."""
+    """Draws uniformly or by weight, by random numbers that are a function of a key and the node."""
 
     key: Keys  # one for all centres, or one for each
 
@@ -54,15 +61,36 @@ class SeededSampler:
         neighbor_type: NodeType,
         centers: Ints,
         fan_out: int,
+        until: Times | None = None,
         without: Ints | None = None,
     ) -> Sample:
         """The sample; ``without`` is as in ``sample_neighbors``."""
         types = visible.network.schema.node_types
         stream = types.index(center_type) * len(types) + types.index(neighbor_type)
         keys = stream_keys(self.key, stream)
-        return sample_neighbors(
-            visible.adjacency(center_type, neighbor_type), centers, fan_out, keys, without
-        )
+        view = visible.adjacency(center_type, neighbor_type)
+        times = None if until is None else visible.entry_times(center_type, neighbor_type)
+        if view.adjacency.weight is None and times is None:
+            return sample_neighbors(view, centers, fan_out, keys, without)
+        return sample_by_priority(view, centers, fan_out, keys, Allowed(without, until, times))
+
+
+def sample_by_priority(
+    view: VisibleAdjacency, centers: Ints, fan_out: int, key: Keys, allowed: Allowed
+) -> Sample:
+    """Up to ``fan_out`` allowed neighbours of each centre, without replacement and in proportion to weights.
+
+    The cost is a random number per edge of each centre.
+    """
+    adjacency = view.adjacency
+    own = mixed(centers.astype(np.uint64) + key)  # (C,)
+    first = adjacency.indptr[centers]
+
+    def numbers(place: Ints, edges: Ints) -> Hashes:
+        return mixed(own[place] + (edges - first[place]).astype(np.uint64) * GOLDEN)
+
+    center, position = smallest_priorities(view, centers, fan_out, numbers, allowed)
+    return Sample(center, adjacency.neighbor[position], adjacency.edge_type[position])
 
 
 def sample_neighbors(

@@ -8,7 +8,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from heterformer.batches.batch import Batch, Neighbors, PairBatch
+from heterformer.batches.batch import Batch, CenterAttributes, Neighbors, PairBatch
 
 B = TypeVar("B", bound=Batch)
 
@@ -26,7 +26,7 @@ def pair_slice(batch: PairBatch, start: int, stop: int) -> PairBatch:
     Further negatives are divided as the pairs are. What is a false negative is a matter of the whole batch
     and stays behind.
     """
-    negatives = len(batch.centers) - batch.negatives.start
+    negatives = batch.vectors - batch.negatives.start
     chosen = torch.cat(
         [
             torch.arange(batch.queries.start + start, batch.queries.start + stop),
@@ -35,16 +35,23 @@ def pair_slice(batch: PairBatch, start: int, stop: int) -> PairBatch:
             + torch.arange(negatives * start // batch.pairs, negatives * stop // batch.pairs),
         ]
     )
+    textless: Tensor | None = None
+    if batch.textless_centers is not None:  # which are counted by themselves, and so are the others
+        queries, others = chosen[chosen < batch.pairs], chosen[chosen >= batch.pairs] - batch.pairs
+        chosen, textless = (others, queries) if batch.textless_queries else (queries, others)
     return replace(
-        select_centers(batch, chosen),
+        select_centers(batch, chosen, textless),
         pairs=stop - start,
         pair_offset=batch.pair_offset + start,
         false_negatives=None,
     )
 
 
-def select_centers(batch: B, chosen: Tensor) -> B:
-    """The batch of the centres at the positions ``chosen`` alone, with what they need and nothing else."""
+def select_centers(batch: B, chosen: Tensor, textless_chosen: Tensor | None = None) -> B:
+    """The batch of the centres at the positions ``chosen`` alone, with what they need and nothing else.
+
+    ``textless_chosen`` are positions in the textless centres, of which none is kept unless it is given.
+    """
     centers = batch.centers[chosen]
     position = _positions(chosen, len(batch.centers))
     kept = {}
@@ -53,6 +60,10 @@ def select_centers(batch: B, chosen: Tensor) -> B:
         if len(edges):
             kept[edge_type] = Neighbors(position[n.center[edges]], n.node[edges])
     neighbor_nodes = [n.node for r, n in kept.items() if r.neighbor not in batch.textless]
+    end = batch.textless_centers
+    if end is not None and textless_chosen is not None:
+        every_text = torch.arange(len(batch.texts))
+        neighbor_nodes += [n.node for n in end.select(textless_chosen, every_text).neighbors.values()]
     neighbors = torch.unique(torch.cat([batch.centers[:0], *neighbor_nodes]))
     texts = torch.cat([neighbors, _other_texts(batch, centers, neighbors)])
     textless = {
@@ -73,7 +84,18 @@ def select_centers(batch: B, chosen: Tensor) -> B:
         textless={t: batch.textless[t][nodes] for t, nodes in textless.items() if len(nodes)},
         text_rows=None if batch.text_rows is None else batch.text_rows[texts],
         textless_embeddings={t: h0[textless[t]] for t, h0 in batch.textless_embeddings.items()},
+        textless_centers=None
+        if end is None or textless_chosen is None
+        else end.select(textless_chosen, text_position),
+        attributes={t: _attributes_of(a, position) for t, a in batch.attributes.items()},
     )
+
+
+def _attributes_of(attributes: CenterAttributes, position: Tensor) -> CenterAttributes:
+    """Those of the centres that have a new position."""
+    kept = torch.nonzero(position[attributes.center] >= 0).flatten()
+    center = position[attributes.center[kept]]
+    return CenterAttributes(center, attributes.numbers[kept], attributes.categories[kept])
 
 
 def _positions(chosen: Tensor, count: int) -> Tensor:

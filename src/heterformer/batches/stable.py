@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
-from numpy.typing import NDArray
 
-from heterformer.arrays import Ints, ranges
+from heterformer.arrays import Ints
+from heterformer.batches.priority import EDGES_AT_ONCE, Allowed, smallest_priorities
 from heterformer.batches.randomness import stream_key
 from heterformer.batches.sampling import Sample
-from heterformer.batches.visible import VisibleNetwork
+from heterformer.batches.visible import Times, VisibleNetwork
 from heterformer.network.hashes import Hashes, mixed, string_hash, string_hashes
 from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
@@ -21,12 +19,12 @@ EMBEDDING = 5  # the purpose of this random stream, beside those of training, ev
 class StableSampler:
     """Draws of each centre the neighbours whose edges have the smallest random numbers.
 
-    An edge's number is a hash of the seed, the two ids and the edge type. Row numbers, batches and other
-    edges have no part in it: an edge that is added to a network displaces at most one sampled neighbour at
-    each of its ends.
+    An edge's number is a hash of the seed, the two ids and the edge type, divided by the edge's weight if it
+    has one. Row numbers, batches and other edges have no part in it: an edge that is added to a network
+    displaces at most one sampled neighbour at each of its ends.
     """
 
-    def __init__(self, network: Network, seed: int, edges_at_once: int = 1 << 20) -> None:
+    def __init__(self, network: Network, seed: int, edges_at_once: int = EDGES_AT_ONCE) -> None:
         """Random numbers of ``edges_at_once`` are in memory, so that a hub's need no room of their own."""
         self.network = network
         self.edges_at_once = edges_at_once
@@ -48,44 +46,18 @@ class StableSampler:
         neighbor_type: NodeType,
         centers: Ints,
         fan_out: int,
+        until: Times | None = None,
     ) -> Sample:
         """Up to ``fan_out`` visible neighbours of each centre. The cost is one hash per edge."""
         view = visible.adjacency(center_type, neighbor_type)
         adjacency = view.adjacency
-        start, count = view.rank(adjacency.indptr[centers]), view.counts(centers)
         own = mixed(self.ids(center_type)[centers] ^ self._key)  # (n,)
-        place, positions = np.empty(0, np.int64), np.empty(0, np.int64)
-        numbers = np.empty(0, np.uint64)
-        for low, high in _edge_blocks(count, self.edges_at_once):
-            # The smallest so far beside the next edges: what is the smallest of all is never lost.
-            more = np.repeat(np.arange(len(centers)), high - low)
-            edges = view.position(ranges(start + low, start + high))
+
+        def numbers(place: Ints, edges: Ints) -> Hashes:
             others = self.ids(neighbor_type)[adjacency.neighbor[edges]]
-            kinds = self._edge_types[adjacency.edge_type[edges]]
-            place, positions = np.concatenate([place, more]), np.concatenate([positions, edges])
-            numbers = np.concatenate([numbers, mixed(mixed(own[more] + others) ^ kinds)])
-            kept = _smallest(place, numbers, fan_out)
-            place, positions, numbers = place[kept], positions[kept], numbers[kept]
-        order = np.lexsort((positions, place))
-        place, positions = place[order], positions[order]
+            return mixed(mixed(own[place] + others) ^ self._edge_types[adjacency.edge_type[edges]])
+
+        times = None if until is None else visible.entry_times(center_type, neighbor_type)
+        allowed = Allowed(None, until, times)
+        place, positions = smallest_priorities(view, centers, fan_out, numbers, allowed, self.edges_at_once)
         return Sample(place, adjacency.neighbor[positions], adjacency.edge_type[positions])
-
-
-def _edge_blocks(count: Ints, edges: int) -> Iterator[tuple[Ints, Ints]]:
-    """Slices ``low`` to ``high`` of every centre's edges, that make up ``edges`` edges at a time."""
-    end = np.cumsum(count)
-    start = end - count
-    for block in range(0, int(count.sum()), edges):
-        low = np.clip(block - start, 0, count)
-        yield low, np.clip(block + edges - start, low, count)
-
-
-def _smallest(place: Ints, numbers: Hashes, most: int) -> NDArray[np.int64]:
-    """The positions of each place's ``most`` smallest numbers."""
-    count = np.bincount(place)
-    if int(count.max(initial=0)) <= most:
-        return np.arange(len(place))
-    order = np.lexsort((numbers, place))
-    rank = np.arange(len(place)) - np.repeat(np.cumsum(count) - count, count)
-    kept: NDArray[np.int64] = order[rank < most]
-    return kept

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from heterformer.arrays import ranges
 from heterformer.network.adjacency import Adjacency
-from heterformer.network.schema import NodeType
+from heterformer.network.schema import NodeType, Relation
 from heterformer.network.split.digest import pairs_digest
 from heterformer.network.split.pairs import Pairs
 from heterformer.network.split.split import Split
@@ -19,6 +19,7 @@ from heterformer.network.store import Network
 from heterformer.network.tokens import PackedTokens
 
 Rows = NDArray[np.int64]
+Times = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -53,32 +54,44 @@ class VisibleNetwork:
     def __init__(
         self,
         network: Network,
-        held_out: Pairs,
+        held_out: Mapping[str, Pairs],
         hidden: Mapping[NodeType, Rows] | None = None,
-        others: Mapping[str, Pairs] | None = None,
+        before: float | None = None,
+        as_of: float | None = None,
     ) -> None:
-        """``held_out`` are pairs of the predicted relation, ``others`` those of other ones, by name."""
+        """``held_out`` are pairs by the name of their relation.
+
+        With ``before`` no edge from that time on is visible. With ``as_of`` times matter: both ends of a pair
+        see nothing later than the pair, a node by itself nothing later than that, or than itself.
+        """
         self.network = network
-        self._held_out = {network.schema.predict: held_out, **(others or {})}
+        self.before, self.as_of = before, as_of
+        self._times: dict[tuple[NodeType, NodeType], Times | None] = {}
+        self._held_out = dict(held_out)
         self.hidden = dict(hidden or {})
         self._cache: dict[tuple[NodeType, NodeType], VisibleAdjacency] = {}
 
     @classmethod
     def for_training(cls, network: Network, split: Split) -> VisibleNetwork:
-        """Without the held-out pairs and without any edge of a hidden node."""
-        return cls(network, split.held_out, split.hidden, split.others)
+        """Without the held-out pairs, the edges of hidden nodes, and edges from a time split's cut on."""
+        cut = None if split.times is None else split.times.train_until
+        return cls(network, split.hidden_pairs, split.hidden, before=cut, as_of=cut)
 
     @classmethod
     def for_evaluation(
         cls, network: Network, split: Split, others: Mapping[str, Pairs] | None = None
     ) -> VisibleNetwork:
-        """Without the held-out pairs and ``others`` to be asked for; what training did not see is there."""
-        return cls(network, split.held_out, None, split.others | dict(others or {}))
+        """Without the held-out pairs and ``others`` to be asked for; what training did not see is there.
+
+        After a split by time a node by itself is read as of the beginning of the test part.
+        """
+        as_of = None if split.times is None else split.times.validation_until
+        return cls(network, split.hidden_pairs | dict(others or {}), as_of=as_of)
 
     @classmethod
     def whole(cls, network: Network) -> VisibleNetwork:
         """Every edge: for vectors whose use is not to predict these edges."""
-        return cls(network, np.empty((0, 2), dtype=np.int64))
+        return cls(network, {})
 
     def hidden_texts(self, tokens: PackedTokens) -> Rows:
         """The text rows of the hidden nodes."""
@@ -97,6 +110,58 @@ class VisibleNetwork:
             self._cache[key] = VisibleAdjacency(self.network.adjacency(*key), self._gone(*key))
         return self._cache[key]
 
+    def until(self, node_type: NodeType, rows: Rows) -> Times | None:
+        """For nodes by themselves: the time of each from which on it sees nothing; None without times."""
+        if self.as_of is None or self.before is not None:  # what is too late is gone
+            return None
+        return np.maximum(self.as_of, self._node_times(node_type)[rows])
+
+    def pair_times(self, relation: Relation, pairs: Pairs) -> Times | None:
+        """The time of each pair: its edge's or, without one, its later end's; None if times do not matter."""
+        if self.as_of is None:
+            return None
+        query, key = np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
+        times = np.maximum(self._node_times(relation.source)[query], self._node_times(relation.target)[key])
+        entry_times = self.entry_times(relation.source, relation.target)
+        if entry_times is None:
+            return times
+        adjacency = self.network.adjacency(relation.source, relation.target)
+        number = self.network.schema.edge_types.index(relation.forward)
+        entry, stop = adjacency.between(query, key)
+        while (rest := np.flatnonzero(entry < stop)).size:  # as many rounds as edge types join two nodes
+            own = rest[adjacency.edge_type[entry[rest]] == number]
+            times[own] = entry_times[entry[own]]
+            entry = entry + (entry < stop)
+        return times
+
+    def entry_times(self, center: NodeType, neighbor: NodeType) -> Times | None:
+        """Since when each entry of an adjacency exists: its edge's time, without one that of its later end.
+
+        Unknown times count as the earliest. None if nothing in it has a time.
+        """
+        if (center, neighbor) not in self._times:
+            self._times[center, neighbor] = self._entry_times(center, neighbor)
+        return self._times[center, neighbor]
+
+    def _entry_times(self, center: NodeType, neighbor: NodeType) -> Times | None:
+        adjacency = self.network.adjacency(center, neighbor)
+        if adjacency.time is None and not (
+            self.network.has_times(center) or self.network.has_times(neighbor)
+        ):
+            return None
+        centers = np.repeat(self._node_times(center), adjacency.degrees)
+        times: Times = np.maximum(centers, self._node_times(neighbor)[adjacency.neighbor])
+        if adjacency.time is None:
+            return times
+        return np.where(np.isnan(adjacency.time), times, adjacency.time)
+
+    def _node_times(self, node_type: NodeType) -> Times:
+        """-inf where unknown."""
+        if not self.network.has_times(node_type):
+            return np.full(self.network.schema.counts[node_type], -np.inf)
+        times = self.network.times(node_type)
+        return np.where(np.isnan(times), -np.inf, times)
+
     def _gone(self, center: NodeType, neighbor: NodeType) -> NDArray[np.int64]:
         adjacency = self.network.adjacency(center, neighbor)
         pieces = []
@@ -114,5 +179,7 @@ class VisibleNetwork:
             seers = back.neighbor[entries].astype(np.int64)
             seen = np.searchsorted(back.indptr, entries, side="right") - 1
             pieces.append(ranges(*adjacency.between(seers, seen)))
+        if self.before is not None and (times := self.entry_times(center, neighbor)) is not None:
+            pieces.append(np.flatnonzero(times >= self.before))
         gone: NDArray[np.int64] = np.unique(np.concatenate([*pieces, np.empty(0, dtype=np.int64)]))
         return gone

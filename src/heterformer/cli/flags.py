@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+import os
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import fields, is_dataclass
+from difflib import get_close_matches
 from functools import wraps
 from itertools import zip_longest
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
-from heterformer.errors import InputError, OptionError
+from tyro.conf import Positional
+
+from heterformer.errors import LONGEST_VALUE, InputError, OptionError
 from heterformer.search.options import SearchOptions
+from heterformer.untrusted import is_text
 
 
 def value_of(words: Sequence[str], name: str) -> str | None:
@@ -44,9 +50,7 @@ def with_neighbor_flags(words: Sequence[str]) -> list[str]:
 
     Node types are the network's own, so every flag that is not an option of ``search`` is taken for one.
     """
-    hints = get_type_hints(SearchOptions, include_extras=True)
-    options = {(_own_name(hints[f.name]) or f.name).replace("_", "-") for f in fields(SearchOptions)}
-    known = options | {f"no-{name}" for name in options} | {"help"}
+    known = {name for option in search_flags() for name in (option, f"no-{option}")} | {"help"}
     result, rest = [], iter(words)
     for word in rest:
         flag, equals, value = word.partition("=")
@@ -61,6 +65,95 @@ def with_neighbor_flags(words: Sequence[str]) -> list[str]:
             )
         result += ["--with", f"{name}={neighbor}"]
     return result
+
+
+def check_flags(name: str, known: Collection[str], words: Sequence[str]) -> None:
+    """Refuse a flag that a command does not have, and name those that look like it."""
+    names = {*known, *(f"no-{k}" for k in known), "help"}
+    for word in words:
+        flag = word.partition("=")[0]
+        option = flag.removeprefix("--").replace("_", "-")
+        if flag.startswith("--") and len(flag) > 2 and option not in names:
+            raise InputError(f"'heterformer {name}' has no option {flag}{similar(option, known)}.")
+
+
+def similar(option: str, known: Collection[str]) -> str:
+    """A hint at the flags that look like an unknown one."""
+    close = get_close_matches(option, known, n=2)
+    return f" (did you mean {' or '.join(f'--{one}' for one in close)}?)" if close else ""
+
+
+def check_command(name: str, commands: Collection[str]) -> None:
+    """Refuse a command that does not exist."""
+    if name and not name.startswith("-") and name not in commands:
+        close = get_close_matches(name, commands, n=1)
+        hint = f" (did you mean {close[0]!r}?)" if close else ""
+        raise InputError(f"there is no command {name!r}{hint}; the commands are {', '.join(commands)}.")
+
+
+def check_one_query(words: Sequence[str]) -> None:
+    """Refuse a query of ``search`` of several words without quotes, which the shell has divided."""
+    hints = get_type_hints(SearchOptions, include_extras=True)
+    switches = {f"--{(_own_name(h) or n).replace('_', '-')}" for n, h in hints.items() if _kind(h) is bool}
+    plain, rest = [], iter(words)
+    for word in rest:
+        if not word.startswith("--"):
+            plain.append(word)
+        elif "=" not in word and word.replace("_", "-").replace("--no-", "--") not in {*switches, "--help"}:
+            next(rest, None)  # its value
+    if len(plain) > 2:
+        query = " ".join(plain[1:])
+        raise InputError(
+            f'found {len(plain) - 1} words after the run, expected one query in quotes: "{query}".'
+        )
+
+
+def check_unicode(words: Sequence[str]) -> None:
+    """Refuse a word that is not UTF-8, unless it names something on disk."""
+    for word in words:
+        if not is_text(word) and not any(os.path.lexists(p) for p in (word, word.partition("=")[2])):
+            raise InputError(f"found {word!r}, which is not UTF-8, expected text in UTF-8.")
+
+
+def check_values(owner: Any, words: Sequence[str]) -> None:
+    """Refuse an empty path, which would be the working folder, and endless numbers, which tyro echoes."""
+    hints = dict(_flag_hints(owner))
+    for word, following in zip_longest(words, words[1:]):
+        flag, equals, value = word.partition("=")
+        name = flag.removeprefix("--").replace("_", "-")
+        if not flag.startswith("--") or name not in hints:
+            continue
+        value, hint = value if equals else following, hints[name]
+        if value is None or (value.startswith("--") and not equals):
+            continue
+        if not value and Path in _parts(hint):
+            raise InputError(f"{flag} is empty, expected a path.")
+        if len(value) > LONGEST_VALUE and not {Path, str} & set(_parts(hint)):
+            raise InputError(f"{flag} is {value!r}, expected at most {LONGEST_VALUE} characters.")
+
+
+def search_flags() -> list[str]:
+    """The options of ``search`` without their dashes."""
+    return list(flag_names(SearchOptions))
+
+
+def flag_names(owner: Any, prefix: str = "") -> Iterator[str]:
+    """The options that a command or a group of options takes, without their dashes."""
+    return (name for name, _ in _flag_hints(owner, prefix))
+
+
+def _flag_hints(owner: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """The options that a command or a group of options takes, without their dashes, and their types."""
+    hints = get_type_hints(owner, include_extras=True)
+    names = (f.name for f in fields(owner)) if is_dataclass(owner) else hints.keys() - {"return"}
+    for name in names:
+        hint = hints[name]
+        own, kind = _own_name(hint), _kind(hint)
+        if isinstance(kind, type) and is_dataclass(kind):
+            inner = prefix if own == "" else f"{prefix}{own or name}."
+            yield from _flag_hints(kind, inner)
+        elif not _is_positional(hint):
+            yield (prefix + (own or name)).replace("_", "-"), kind
 
 
 def in_flags(error: OptionError, command: Callable[..., Any] | None) -> str:
@@ -83,7 +176,7 @@ def in_flags(error: OptionError, command: Callable[..., Any] | None) -> str:
 def _groups(owner: Callable[..., Any], prefix: str = "") -> Iterator[tuple[str, type]]:
     """(prefix, class) of all groups of options that a command or a group takes."""
     for name, hint in get_type_hints(owner, include_extras=True).items():
-        kind = get_args(hint)[0] if get_origin(hint) is Annotated else hint
+        kind = _kind(hint)
         if is_dataclass(kind) and isinstance(kind, type):
             own = _own_name(hint)
             inner = f"{prefix}{name if own is None else own}."
@@ -96,3 +189,24 @@ def _own_name(hint: Any) -> str | None:
     """The name that ``tyro.conf.arg`` gives an option, if any."""
     markers = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
     return next((m.name for m in markers if getattr(m, "name", None) is not None), None)
+
+
+def _kind(hint: Any) -> Any:
+    """The type of an option without tyro's annotations; of one that a factory makes, what it makes."""
+    if get_origin(hint) is not Annotated:
+        return hint
+    kind, *markers = get_args(hint)
+    factories = (getattr(marker, "constructor_factory", None) for marker in markers)
+    return next((factory() for factory in factories if factory is not None), kind)
+
+
+def _parts(hint: Any) -> tuple[Any, ...]:
+    """The types that a value may have, also of the elements of a tuple."""
+    arguments = get_args(hint)
+    if not arguments or get_origin(hint) is Literal:
+        return (hint,)
+    return tuple(part for argument in arguments for part in _parts(argument))
+
+
+def _is_positional(hint: Any) -> bool:
+    return get_origin(hint) is Annotated and Positional in get_args(hint)[1:]

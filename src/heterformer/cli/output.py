@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from json import dumps
 from typing import Any
 
@@ -15,6 +16,15 @@ def print_line(sentence: object) -> None:
     console.print(Text(str(sentence)), soft_wrap=True)
 
 
+def print_json_line(values: Any) -> None:
+    """Print values for programs to read, on one line."""
+    print(dumps(values, ensure_ascii=_ascii_only()), flush=True)
+
+
 def print_json(values: Any) -> None:
     """Print values for programs to read."""
-    print(dumps(values, indent=1, ensure_ascii=False))
+    print(dumps(values, indent=1, ensure_ascii=_ascii_only()))
+
+
+def _ascii_only() -> bool:
+    return not (sys.stdout.encoding or "utf-8").lower().startswith("utf")

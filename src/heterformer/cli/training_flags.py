@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import field, make_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+
+from tyro.conf import Suppress
 
 from heterformer.cli.flags import value_of
 from heterformer.errors import InputError, OptionError
@@ -16,6 +19,7 @@ from heterformer.training.options import (
     flattened,
     lacking,
     options_of_init,
+    unused_options,
 )
 
 
@@ -26,7 +30,8 @@ def training_defaults(words: Sequence[str], every_model: bool = False) -> Traini
     ``every_model`` the options are those of all models at once.
     """
     if {"-h", "--help"} & set(words):  # help shows the defaults of the program
-        return TrainingOptions(model=_model(value_of(words, "model"), every_model)())
+        model = _model(value_of(words, "model"), every_model)
+        return _shown(TrainingOptions(model=model()), unused_options(model))
     path = value_of(words, "config")
     config = _config(Path(path)) if path is not None else {}
     is_saved = isinstance(config.get("model"), Mapping)
@@ -51,6 +56,16 @@ def training_defaults(words: Sequence[str], every_model: bool = False) -> Traini
         raise (InputError(f"{path}: {error}") if config else error) from None
     except InputError as error:
         raise InputError(f"{path}: {error} 'heterformer train --help' lists all options.") from None
+
+
+def _shown(options: TrainingOptions, hidden: Sequence[str]) -> TrainingOptions:
+    """The options without the fields that help leaves out, because the model does nothing with them."""
+    fields: list[tuple[str, Any, Any]] = [
+        (name, Suppress[type(getattr(options, name))], field(default=getattr(options, name)))  # type: ignore[misc]
+        for name in hidden
+    ]
+    kind = make_dataclass("TrainingOptions", fields, bases=(TrainingOptions,), frozen=True)
+    return cast(TrainingOptions, kind(**vars(options)))
 
 
 def _model(name: str | None, every_model: bool) -> type[ModelOptions]:

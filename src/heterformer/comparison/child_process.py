@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import heterformer
@@ -14,14 +15,14 @@ from heterformer.comparison.job import Job
 COMMAND = (sys.executable, "-m", "heterformer.comparison.job")
 
 
-def run_in_child(job: Job) -> None:
+def run_in_child(job: Job, command: Sequence[str] = COMMAND) -> None:
     """Carry out a job and wait for it; the job notes a failure of its own.
 
     The child is in a process group of its own, so that Ctrl-C reaches it once, through us: it then ends its
     step and saves. It reads from us until we end, however we end.
     """
     with subprocess.Popen(
-        COMMAND, stdin=subprocess.PIPE, text=True, process_group=0, env=_environment()
+        command, stdin=subprocess.PIPE, text=True, process_group=0, env=_environment()
     ) as child:
         assert child.stdin is not None
         child.stdin.write(job.to_json() + "\n")

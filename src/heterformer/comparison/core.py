@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-import shlex
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,19 +15,20 @@ import yaml
 from heterformer.comparison.child_process import run_in_child
 from heterformer.comparison.job import LIMITS, Job
 from heterformer.comparison.options import ComparisonOptions
-from heterformer.comparison.results import Comparison, gathered
+from heterformer.comparison.results import Comparison, ComparisonSetup, gathered
 from heterformer.comparison.tuning import check_tuning, trial_jobs, tune, tuned_in
 from heterformer.comparison.variants import VARIANTS, Variant, check_common, chosen_variants
 from heterformer.errors import InputError, OptionError
-from heterformer.evaluation.options import as_flags as evaluation_flags
 from heterformer.files import reading, write_text
-from heterformer.models.options import EveryModelOptions, every_model
+from heterformer.models.options import EveryModelOptions, ModelOptions, every_model
 from heterformer.network.labels import labelled_types
 from heterformer.network.split.draw import make_split
 from heterformer.network.store import Network
-from heterformer.progress import say
+from heterformer.options import MAX_SEED
+from heterformer.progress import say, waiting
 from heterformer.training.keywords import training_options
-from heterformer.training.options import TrainingOptions, as_flags, changed_options
+from heterformer.training.options import TrainingOptions, changed_options
+from heterformer.training.reading import read_as_saved, read_as_suits
 from heterformer.untrusted import check_no_links_out
 
 CONFIG = "compare.yaml"
@@ -73,14 +74,14 @@ def compare(
     """
     network = network if isinstance(network, Network) else Network.open(network)
     out, options = Path(out), training_options(options, keywords)
-    if len(set(seeds)) != len(seeds) or not seeds or min(seeds) < 0:
+    if len(set(seeds)) != len(seeds) or not all(0 <= s <= MAX_SEED for s in seeds or [-1]):
         values = ", ".join(map(str, seeds)) or "none"
-        raise OptionError(None, "seeds", f"are {values}, expected different ones, none below 0.")
+        raise OptionError(None, "seeds", f"are {values}, expected different ones, 0 to {MAX_SEED:,}.")
     if not (models := tuple(models)):
         problem = "is empty, expected models, ablations or groups, such as 'models'."
         raise OptionError(None, "models", problem)
     check_common(options)
-    options = replace(options, model=every_model(options.model).resolved())  # variants resolve the rest
+    options = replace(options, model=_resolved(network, out, options))  # variants resolve the rest
     evaluation, runner = evaluation or ComparisonOptions(), runner or run_in_child
     check_tuning(options, evaluation.tune)
     if evaluation.on_labels:
@@ -92,10 +93,10 @@ def compare(
     ]
     say_budget(network, options, sum(not job.is_done() for job in runs), len(variants) * evaluation.tune)
     rates = _tuned_rates(network, out, variants, seeds[0], options, evaluation, runner)
-    asked = [replace(job, tuned=rates.get(job.variant.name)) for job in runs]
-    to_do = [job for job in asked if not job.is_done()]
-    if done := len(asked) - len(to_do):
-        say(f"{done} of {len(asked)} runs are finished already.")
+    jobs = [replace(job, tuned=rates.get(job.variant.name)) for job in runs]
+    to_do = [job for job in jobs if not job.is_done()]
+    if done := len(jobs) - len(to_do):
+        say(f"{done} of {len(jobs)} runs are finished already.")
     started = time.monotonic()
     for number, job in enumerate(to_do, 1):
         left = (time.monotonic() - started) * (len(to_do) + 1 - number) / max(number - 1, 1)
@@ -103,15 +104,26 @@ def compare(
         say(f"[{number}/{len(to_do)}] {job.title}: {job.path}{soon}")
         job.failure.unlink(missing_ok=True)
         try:
-            runner(job)
+            with waiting(f"[{number}/{len(to_do)}] {job.title}", spinner=False):  # the child shows bars
+                runner(job)
         except KeyboardInterrupt:
-            say(f"{out}: {number - 1} of {len(to_do)} runs finished; the same command goes on.")
+            say(f"{out}: {number - 1} of {len(to_do)} runs finished; the same command resumes.")
             raise
         if job.failure.is_file():
             say(f"{job.title} failed: {job.failure.read_text(encoding='utf-8')}")
         if observe is not None:
-            observe(_comparison(network, out, options, asked, evaluation))
-    return _comparison(network, out, options, asked, evaluation)
+            observe(_comparison(network, out, options, jobs, evaluation))
+    return _comparison(network, out, options, jobs, evaluation)
+
+
+def _resolved(network: Network, out: Path, options: TrainingOptions) -> ModelOptions:
+    """The options of all models, read as suits their backbone: as the folder has it, if it has something."""
+    model: ModelOptions = every_model(options.model)
+    if is_comparison(out):
+        model = read_as_saved(model, _config(out)["options"].model)
+    else:
+        model = read_as_suits(model, network, lambda: make_split(network, options.split).train, out)
+    return model.resolved()
 
 
 def _tuned_rates(
@@ -151,11 +163,11 @@ def say_budget(network: Network, options: TrainingOptions, runs: int, trials: in
 def finished_comparison(out: Path, network: Path | None = None) -> Comparison:
     """What a comparison's folder holds by now; nothing is trained. The network may have moved."""
     config = _config(out)
-    found = network or Path(config["network"])
-    if network is None and not found.exists():
+    network_path = network or Path(config["network"])
+    if network is None and not network_path.exists():
         remedy = f"'heterformer compare NET {out} --table-only' takes another place"
-        raise InputError(f"{out}: its network is not at {found} any more; {remedy}.")
-    opened = Network.open(found)
+        raise InputError(f"{out}: its network is not at {network_path} any more; {remedy}.")
+    opened = Network.open(network_path)
     _check_network(opened, out, config)
     return _comparison(opened, out, config["options"], [], config["evaluation"])
 
@@ -173,18 +185,14 @@ def _comparison(
     evaluation: ComparisonOptions,
 ) -> Comparison:
     """All runs of the folder, and those asked for, in the order of the paper's tables."""
-    found = [Job(out, network.path, VARIANTS[name], seed, options) for name, seed in _runs_in(out)]
+    stored = [Job(out, network.path, VARIANTS[name], seed, options) for name, seed in _runs_in(out)]
     order = {name: number for number, name in enumerate(VARIANTS)}
     jobs = sorted(
-        {job.path: job for job in (*asked, *found)}.values(),
+        {job.path: job for job in (*asked, *stored)}.values(),
         key=lambda job: (order[job.variant.name], job.seed),
     )
-    names = list(dict.fromkeys(job.variant.name for job in jobs))
-    seeds = sorted({job.seed for job in jobs})
-    words = ["heterformer", "compare", str(network.path), str(out), "--models", *names]
-    words += ["--seeds", *map(str, seeds), *as_flags(options), *evaluation_flags(evaluation)]
-    tuned = tuned_in(out, [VARIANTS[name] for name in names])
-    return gathered(network.name, jobs, shlex.join(words), tuned)
+    tuned = tuned_in(out, {job.variant.name: job.variant for job in jobs}.values())
+    return gathered(network.name, jobs, ComparisonSetup(network.path, out, options, evaluation), tuned)
 
 
 def _runs_in(out: Path) -> Iterable[tuple[str, int]]:
@@ -200,10 +208,24 @@ def _settle(network: Network, out: Path, options: TrainingOptions, evaluation: C
         _check(network, out, options, evaluation)
     elif out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InputError(f"{out}: exists and is not a comparison; choose another name.")
-    out.mkdir(parents=True, exist_ok=True)
     values = {"network": str(network.path.resolve()), "fingerprint": network.fingerprint}
     chosen = {"options": options.to_dict(), "evaluation": evaluation.to_dict()}
-    write_text(out / CONFIG, yaml.safe_dump(values | chosen, sort_keys=False))
+    with _made(out):
+        write_text(out / CONFIG, yaml.safe_dump(values | chosen, sort_keys=False))
+
+
+@contextmanager
+def _made(folder: Path) -> Iterator[None]:
+    """Make a folder, which vanishes with those above it that were made for it if nothing comes into it."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        for path in missing:
+            with suppress(OSError):
+                path.rmdir()
+        raise
 
 
 def _check(network: Network, out: Path, options: TrainingOptions, evaluation: ComparisonOptions) -> None:

@@ -30,7 +30,7 @@ def validation_curve(runs: Sequence[Run]) -> Curve:
     """The validation PREC of several seeds of one variant."""
     each = [_validation_prec(run) for run in runs]
     steps = sorted(set(each[0]).intersection(*each[1:]))
-    values = np.array([[found[step] for step in steps] for found in each])  # (seeds, steps)
+    values = np.array([[scores[step] for step in steps] for scores in each])  # (seeds, steps)
     deviation = values.std(0, ddof=1) if len(each) > 1 else np.zeros(len(steps))
     return Curve(steps, values.mean(0), deviation)
 

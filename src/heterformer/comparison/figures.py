@@ -32,11 +32,11 @@ def draw_comparison(comparison: Comparison, out: Path) -> list[Path]:
 
 def draw_models(comparison: Comparison, path: Path) -> bool:
     """PREC and full MRR of the models, best at the top, with their deviations over seeds."""
-    rows = [row for row in comparison.models if row.finished]
+    rows = [row for row in comparison.models if row.results]
     if len(rows) < 2:
         return False
     rows.sort(key=lambda row: row.mean("prec"))
-    with figure(path, 0.7 + 0.17 * len(rows), columns=2) as (_, axes):
+    with figure(path, 1.05 + 0.2 * len(rows), columns=2) as (drawing, axes):
         for axis, metric in zip(axes, map(ranking_metric, ("prec", "full_mrr")), strict=True):
             for height, row in enumerate(rows):
                 color = HIGHLIGHT if row.variant.name == "heterformer" else COLORS[0]
@@ -48,30 +48,42 @@ def draw_models(comparison: Comparison, path: Path) -> bool:
                     color=color,
                     elinewidth=1,
                 )
-            axis.set(title=metric.heading, ylim=(-0.6, len(rows) - 0.4))
+                axis.annotate(
+                    _short(row.mean(metric.name)),
+                    (row.mean(metric.name), height),
+                    (0, 3),
+                    textcoords="offset points",
+                    ha="center",
+                    fontsize=5.5,
+                    color=color,
+                )
+            axis.set(title=metric.heading, xlabel=f"test {metric.heading}", ylim=(-0.6, len(rows) - 0.2))
             axis.set_yticks(range(len(rows)), [row.variant.display_name for row in rows])
             axis.grid(axis="y", visible=False)
             axis.locator_params(axis="x", nbins=4)
             axis.margins(x=0.1)
         axes[1].set_yticklabels([])
+        seeds = max(len(row.results) for row in rows)
+        seeds_used = "one seed" if seeds == 1 else f"mean and deviation over {seeds} seeds"
+        drawing.supxlabel(seeds_used, fontsize=6.5, color=GREY)
     return True
 
 
 def draw_learning_curves(comparison: Comparison, path: Path) -> bool:
     """Validation PREC of the models: Heterformer's, the best others', and the rest without names."""
-    found = list(_curves(comparison.models))
-    if not found:
+    curves = list(_curves(comparison.models))
+    if not curves:
         return False
-    found.sort(key=lambda pair: (pair[0].variant.name != "heterformer", -pair[1].mean.max()))
-    colors = colors_of([row.variant.name for row, _ in found[:LINES]])
+    curves.sort(key=lambda pair: (pair[0].variant.name != "heterformer", -pair[1].mean.max()))
+    colors = colors_of([row.variant.name for row, _ in curves[:LINES]])
     with figure(path, 2.1) as (_, (axes,)):
         draw_curves(
             axes,
-            {row.variant.display_name: curve for row, curve in found[:LINES]},
-            {row.variant.display_name: colors[row.variant.name] for row, _ in found[:LINES]},
-            [curve for _, curve in found[LINES:]],
+            {row.variant.display_name: curve for row, curve in curves[:LINES]},
+            {row.variant.display_name: colors[row.variant.name] for row, _ in curves[:LINES]},
+            [curve for _, curve in curves[LINES:]],
         )
-        if found[LINES:]:
+        if curves[LINES:]:
             corner = {"xycoords": "axes fraction", "ha": "right", "fontsize": 6.5, "color": GREY}
             axes.annotate("grey: the other models", (0.99, 0.03), **corner)
     return True
@@ -96,12 +108,12 @@ def draw_warm_up(comparison: Comparison, path: Path) -> bool:
 
 def draw_ablations(comparison: Comparison, path: Path) -> bool:
     """The paper's Figure 4, and its other ablations: PREC without each part."""
-    rows = {row.variant.name: row for row in comparison.rows if row.finished}
-    shown = [rows[name] for name in ABLATIONS if name in rows]
-    if len(shown) < 2 or shown == [rows.get("heterformer")]:
+    rows = {row.variant.name: row for row in comparison.rows if row.results}
+    ablations = [rows[name] for name in ABLATIONS if name in rows]
+    if len(ablations) < 2 or ablations == [rows.get("heterformer")]:
         return False
     with figure(path, 1.9) as (_, (axes,)):
-        for place, row in enumerate(shown):
+        for place, row in enumerate(ablations):
             mean, deviation = row.mean("prec"), row.deviation("prec")
             color = HIGHLIGHT if row.variant.name == "heterformer" else COLORS[0]
             axes.bar(
@@ -111,18 +123,19 @@ def draw_ablations(comparison: Comparison, path: Path) -> bool:
             axes.annotate(
                 _short(mean), (place, top), (0, 2), textcoords="offset points", ha="center", fontsize=7
             )
-        names = [row.variant.display_name.replace(" ", "\n") for row in shown]
-        axes.set_xticks(range(len(shown)), names, fontsize=6.5)
+        names = [row.variant.display_name.replace(" ", "\n") for row in ablations]
+        axes.set_xticks(range(len(ablations)), names, fontsize=6.5)
         axes.set_ylabel("test PREC")
         axes.grid(axis="x", visible=False)
-        axes.set_ylim(0, 1.12 * max(row.mean("prec") + (row.deviation("prec") or 0) for row in shown) or 1)
-        axes.set_xlim(-0.6, len(shown) - 0.4)
+        highest = max(row.mean("prec") + (row.deviation("prec") or 0) for row in ablations)
+        axes.set_ylim(0, 1.12 * highest or 1)
+        axes.set_xlim(-0.6, len(ablations) - 0.4)
     return True
 
 
 def draw_textless_dim(comparison: Comparison, path: Path) -> bool:
     """The paper's Figure 5: PREC against the width of textless embeddings."""
-    rows = [row for row in comparison.rows if row.finished and _textless_dim(row)]
+    rows = [row for row in comparison.rows if row.results and _textless_dim(row)]
     if len(rows) < 2 or all(row.variant.group != "dimension" for row in rows):
         return False
     rows.sort(key=_textless_dim)

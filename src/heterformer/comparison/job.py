@@ -148,10 +148,10 @@ class Job:
         rate: dict[str, Any] = dict([self.tuned] if self.tuned else [])
         return replace(self.variant.options(self.common, self.seed), **rate).resolved()
 
-    def finished(self) -> bool:
+    def is_ranked(self) -> bool:
         """Whether the run got as far as this budget lets it, and its test pairs are ranked."""
         run = Run(self.path)
-        if not run.finished or not all((self.path / name).is_file() for name in (RESULT, RANKS)):
+        if not run.is_complete or not all((self.path / name).is_file() for name in (RESULT, RANKS)):
             return False
         own = run.options()
         return all(getattr(own, name) == getattr(self.common, name) for name in LIMITS)
@@ -160,7 +160,7 @@ class Job:
         """Whether nothing is left to do: all is ranked, classified and clustered as it would be now."""
         if self.trial is not None:
             return self.trial_file.is_file() and _json(self.trial_file)["steps"] == self.common.max_steps
-        return self.finished() and not Result.open(self.path).outdated and self._labels_are_done()
+        return self.is_ranked() and not Result.open(self.path).outdated and self._labels_are_done()
 
     def _labels_are_done(self) -> bool:
         if not self.evaluation.on_labels:
@@ -196,9 +196,9 @@ class Job:
 
 def carry_out(job: Job) -> None:
     """Train or go on, then rank the test pairs. Whatever ended too early is done again."""
-    from heterformer.training.loop import train
+    from heterformer.training.train import train
 
-    if job.finished() and not Result.open(job.path).outdated:  # labels are asked for now
+    if job.is_ranked() and not Result.open(job.path).outdated:  # labels are asked for now
         _evaluate_labels(job)
         return
     (job.path / RESULT).unlink(missing_ok=True)
@@ -246,12 +246,13 @@ def rank_test_pairs(path: Path) -> None:
     """Leave the ranks of a run's test pairs and what they amount to, in the precision of its training."""
     import torch
 
-    from heterformer.evaluation.link_prediction import link_prediction_ranks, predicted_pairs
+    from heterformer.evaluation.link_prediction import predicted_pairs
+    from heterformer.evaluation.model_ranking import link_prediction_ranks
     from heterformer.evaluation.open_run import open_run
 
     options = Run(path).options()
     opened = open_run(path, options.device)
-    (pair_set,) = predicted_pairs(opened.network, {"test": opened.split.test})
+    pair_set = predicted_pairs(opened.network, {"test": opened.split.test})[0]  # of the first relation
     with torch.autocast(opened.model.device.type, torch.bfloat16, enabled=options.precision == "bf16"):
         (ranks,) = link_prediction_ranks(
             opened.model, opened.batcher, [pair_set], opened.seed, opened.run.path
@@ -272,7 +273,9 @@ def rank_test_pairs(path: Path) -> None:
         parameters=sum(sizes.values()),
         textless_parameters=sum(n for name, n in sizes.items() if name.startswith("textless.tables.")),
         cost=_cost(path),
-        steps_per_epoch=-(-len(opened.split.train) // max(1, position.pairs_per_step)),
+        steps_per_epoch=-(
+            -sum(map(len, opened.split.part("train").values())) // max(1, position.pairs_per_step)
+        ),
         chance=links.chance,
         popularity=links.popularity,
     )
@@ -341,9 +344,9 @@ def main() -> None:
     logging.disable_progress_bar()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     job = Job.from_json(sys.stdin.readline())
-    threading.Thread(target=_stop_when_alone, daemon=True).start()
+    threading.Thread(target=_stop_when_parent_exits, daemon=True).start()
     try:
-        with alone_on(job):
+        with job_lock(job):
             if not job.is_done():
                 carry_out(job)
     except KeyboardInterrupt:
@@ -356,14 +359,14 @@ def main() -> None:
 
 
 @contextmanager
-def alone_on(job: Job) -> Iterator[None]:
+def job_lock(job: Job) -> Iterator[None]:
     """Wait until no other process works on the run, such as one that still saves after its parent's end."""
     job.path.parent.mkdir(parents=True, exist_ok=True)
     with file_lock(job.path):
         yield
 
 
-def _stop_when_alone() -> None:
+def _stop_when_parent_exits() -> None:
     while os.read(sys.stdin.fileno(), 1):  # unbuffered: Python must be able to end while this waits
         pass
     os.kill(os.getpid(), signal.SIGTERM)

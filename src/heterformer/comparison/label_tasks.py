@@ -65,15 +65,15 @@ def evaluate_labels(opened: OpenRun, options: ComparisonOptions) -> None:
         clustering=options.clustering,
         device=training.device,
     )
-    found, _ = evaluate_run(opened, asked, for_map=False)
-    result = LabelResult(options.label_values(), notes=found.notes)
-    for classified in found.classification:
+    evaluation, _ = evaluate_run(opened, asked, for_map=False)
+    result = LabelResult(options.label_values(), notes=evaluation.notes)
+    for classified in evaluation.classification:
         train, _, test = classified.result.parts[0]
         for metric in CLASSIFICATION_METRICS:
             name = label_name(classified.node_type, classified.setting, metric.name)
             result.repeats[name] = list(classified.result.scores["mlp"][metric.name].values)
             result.test_to_train[name] = test / train
-    for clustered in found.clustering:
+    for clustered in evaluation.clustering:
         for metric in CLUSTERING_METRICS:
             name = label_name(clustered.node_type, CLUSTERS, metric.name)
             result.repeats[name] = list(clustered.result.metrics[metric.name].values)

@@ -6,13 +6,30 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from tyro.conf import Suppress
+
 from heterformer.errors import OptionError
 from heterformer.evaluation.options import ClassificationOptions, ClusteringOptions
 from heterformer.network.label_options import LabelOptions
+from heterformer.training.options import Task, TrainingOptions
+from heterformer.training.supervision_options import SupervisionOptions
 
 ComparedTask = Literal["links", "classification", "clustering"]
 ON_LABELS: tuple[ComparedTask, ...] = ("classification", "clustering")
 MOST_TRIALS = 7
+
+
+@dataclass(frozen=True)
+class ComparedTrainingOptions(TrainingOptions):
+    """Training options of a comparison: all models learn links, and its own options say what is compared."""
+
+    tasks: Suppress[tuple[Task, ...]] = ("links",)
+    labels: Suppress[SupervisionOptions] = field(default_factory=SupervisionOptions)
+
+    @classmethod
+    def from_options(cls, options: TrainingOptions) -> ComparedTrainingOptions:
+        """The same options, without flags for supervised tasks."""
+        return cls(**vars(options))
 
 
 @dataclass(frozen=True)
@@ -22,7 +39,7 @@ class ComparisonOptions:
     tasks: tuple[ComparedTask, ...] = ("links",)
     """What to compare: link prediction, which is always done, and on labels classification and clustering."""
     tune: int = 0
-    """Try so many learning rates of each model's new parameters and take the best on validation; 0: none."""
+    """Number of learning rates to try for each model's new parameters; the best on validation is used."""
     tune_steps: int = 100
     """Steps of each trial."""
     labels: LabelOptions = field(default_factory=LabelOptions)

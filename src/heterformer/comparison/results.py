@@ -12,10 +12,12 @@ from typing import Literal
 import numpy as np
 
 from heterformer.comparison.job import Job, Result, query_ranks
+from heterformer.comparison.options import ComparisonOptions
 from heterformer.comparison.significance import Difference, Floats, paired_bootstrap, repeated_t_test
 from heterformer.comparison.tuning import Tuned
 from heterformer.comparison.variants import Variant
 from heterformer.metrics import QUERY_ALONE_METRICS, RANKING_METRICS, RankingMetric, ranking_metric
+from heterformer.training.options import TrainingOptions
 
 OWN_GROUPS = ("ablation", "dimension")  # of variants of Heterformer itself
 Status = Literal["finished", "failed", "unfinished"]
@@ -40,30 +42,30 @@ class Row:
     seeds: tuple[SeedResult, ...]
 
     @property
-    def finished(self) -> list[Result]:
+    def results(self) -> list[Result]:
         return [seed.result for seed in self.seeds if seed.result is not None]
 
     def has(self, metric: str) -> bool:
         """Whether all finished runs have it; those of earlier versions lack some."""
-        return bool(self.finished) and all(metric in result.figures for result in self.finished)
+        return bool(self.results) and all(metric in result.figures for result in self.results)
 
     def label_figures(self) -> list[str]:
         """The names of what was classified and clustered."""
-        labels = self.finished[0].labels if self.finished else None
+        labels = self.results[0].labels if self.results else None
         return [name for name in (labels.figures if labels else ()) if self.has(name)]
 
     def repeats(self, name: str) -> Floats:
         """(R,): the values of each repeat of a task on labels, averaged over seeds."""
-        each = [result.labels.repeats[name] for result in self.finished if result.labels]
+        each = [result.labels.repeats[name] for result in self.results if result.labels]
         values: Floats = np.array(each).mean(0)
         return values
 
     def test_to_train(self, name: str) -> float:
         """Nodes of the test part for each of the training part."""
-        return next(result.labels.test_to_train[name] for result in self.finished if result.labels)
+        return next(result.labels.test_to_train[name] for result in self.results if result.labels)
 
     def values(self, metric: str) -> list[float]:
-        return [result.figures[metric] for result in self.finished]
+        return [result.figures[metric] for result in self.results]
 
     def mean(self, metric: str) -> float:
         return fmean(self.values(metric))
@@ -79,7 +81,7 @@ class Lead:
     """Heterformer against the best of the others, by one metric."""
 
     metric: str
-    rival: Variant
+    against: Variant
     difference: Difference
 
     @property
@@ -88,12 +90,22 @@ class Lead:
 
 
 @dataclass(frozen=True)
+class ComparisonSetup:
+    """What all runs of a comparison's folder have in common."""
+
+    network: Path
+    out: Path
+    options: TrainingOptions
+    evaluation: ComparisonOptions
+
+
+@dataclass(frozen=True)
 class Comparison:
     """The rows, in the order of the paper's tables."""
 
     network: str
     rows: tuple[Row, ...]
-    command: str
+    setup: ComparisonSetup
     tuned: Mapping[str, Tuned] = field(default_factory=dict)
     """The learning rates that were tried, by variant."""
 
@@ -119,18 +131,18 @@ class Comparison:
 
 
 def gathered(
-    network: str, jobs: Sequence[Job], command: str, tuned: Mapping[str, Tuned] | None = None
+    network: str, jobs: Sequence[Job], setup: ComparisonSetup, tuned: Mapping[str, Tuned] | None = None
 ) -> Comparison:
     """What the jobs' folders hold by now."""
     rows = []
     for variant in dict.fromkeys(job.variant.name for job in jobs):
         own = [job for job in jobs if job.variant.name == variant]
         rows.append(Row(own[0].variant, tuple(_seed_result(job) for job in own)))
-    return Comparison(network, tuple(rows), command, tuned or {})
+    return Comparison(network, tuple(rows), setup, tuned or {})
 
 
 def _seed_result(job: Job) -> SeedResult:
-    if job.finished():
+    if job.is_ranked():
         return SeedResult(job.seed, job.path, "finished", result=Result.open(job.path))
     if job.failure.is_file():
         return SeedResult(job.seed, job.path, "failed", job.failure.read_text(encoding="utf-8"))
@@ -139,7 +151,7 @@ def _seed_result(job: Job) -> SeedResult:
 
 def _leads(rows: Sequence[Row]) -> Iterable[Lead]:
     ranked = [metric.name for metric in (*RANKING_METRICS, *QUERY_ALONE_METRICS) if metric.tested]
-    ours = next((row for row in rows if row.variant.name == "heterformer" and row.finished), None)
+    ours = next((row for row in rows if row.variant.name == "heterformer" and row.results), None)
     if ours is None:
         return
     for name in (*ranked, *ours.label_figures()):
@@ -147,17 +159,17 @@ def _leads(rows: Sequence[Row]) -> Iterable[Lead]:
         baselines = [row for row in others if row.variant.group not in OWN_GROUPS]
         if not others or not ours.has(name):
             continue
-        rival = max(baselines or others, key=lambda row: row.mean(name))
-        if (difference := _difference(ours, rival, name)) is not None:
-            yield Lead(name, rival.variant, difference)
+        best = max(baselines or others, key=lambda row: row.mean(name))
+        if (difference := _difference(ours, best, name)) is not None:
+            yield Lead(name, best.variant, difference)
 
 
-def _difference(ours: Row, rival: Row, name: str) -> Difference | None:
+def _difference(ours: Row, other: Row, name: str) -> Difference | None:
     """Nothing if there is a single repeat, which no test can be made of."""
     if name not in ours.label_figures():
         metric = ranking_metric(name)
-        return paired_bootstrap(query_contributions(ours, metric), query_contributions(rival, metric))
-    values, theirs = ours.repeats(name), rival.repeats(name)
+        return paired_bootstrap(query_contributions(ours, metric), query_contributions(other, metric))
+    values, theirs = ours.repeats(name), other.repeats(name)
     if len(values) < 2 or values.shape != theirs.shape:
         return None
     return repeated_t_test(values, theirs, ours.test_to_train(name))

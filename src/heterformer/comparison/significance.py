@@ -33,7 +33,7 @@ def paired_bootstrap(
     """``ours - theirs`` (one value per query each, same queries), its 95 % interval and its p-value.
 
     Queries are drawn with replacement, the same for both models. Swapping the models changes signs alone.
-    The p-value is at least 2 / (resamples + 1): so many resamples cannot say more.
+    The p-value is at least 2 / (resamples + 1): a finite number of resamples cannot say more.
     """
     if ours.shape != theirs.shape or ours.ndim != 1 or not len(ours):
         raise ValueError(f"expected two values for every query, found {ours.shape} and {theirs.shape}")

@@ -90,14 +90,14 @@ def _label_tables(network: str, rows: Sequence[Row]) -> Iterable[ResultTable]:
 
 def _references(rows: Sequence[Row]) -> dict[str, dict[str, float]]:
     """The same for every model, since they are asked the same."""
-    found = next((result for row in rows for result in row.finished if not result.outdated), None)
-    return {} if found is None else {"popularity": found.popularity, "chance": found.chance}
+    current = next((result for row in rows for result in row.results if not result.outdated), None)
+    return {} if current is None else {"popularity": current.popularity, "chance": current.chance}
 
 
-def write_comparison(comparison: Comparison, out: Path) -> None:
-    """``compare.md`` and ``compare.json`` of a comparison's folder."""
-    write_text(out / "compare.md", as_markdown(comparison))
-    write_text(out / "compare.json", json.dumps(as_json(comparison), indent=1))
+def write_comparison(comparison: Comparison, out: Path, command: str) -> None:
+    """``compare.md`` and ``compare.json`` of a comparison's folder; ``command`` makes it again."""
+    write_text(out / "compare.md", as_markdown(comparison, command))
+    write_text(out / "compare.json", json.dumps(as_json(comparison, command), indent=1))
 
 
 # --- On screen -------------------------------------------------------------------------------------------
@@ -106,20 +106,20 @@ def write_comparison(comparison: Comparison, out: Path) -> None:
 def as_table(comparison: Comparison) -> Group:
     """Both tables of results, what they cost, and how sure the lead is."""
     parts: list[Any] = []
-    for found in result_tables(comparison):
-        columns = [column for column in found.columns if column.on_screen]
-        table = _new_table(found.title, [column.heading for column in columns])
-        best = [found.best_two(column) for column in columns]
-        for row in found.rows:
+    for results in result_tables(comparison):
+        columns = [column for column in results.columns if column.on_screen]
+        table = _new_table(results.title, [column.heading for column in columns])
+        best = [results.best_two(column) for column in columns]
+        for row in results.rows:
             cells = [_screen_cell(row, column, two) for column, two in zip(columns, best, strict=True)]
-            table.add_row(row.variant.display_name, *(cells if row.finished else [Text(_state(row))]))
-        for name, values in found.references.items():
+            table.add_row(row.variant.display_name, *(cells if row.results else [Text(_state(row))]))
+        for name, values in results.references.items():
             table.add_row(Text(name, "dim"), *(Text(_short(values[c.name]), "dim") for c in columns))
         parts.append(table)
-    if any(row.finished for row in comparison.rows):
+    if any(row.results for row in comparison.rows):
         costs = _new_table("What it took", COSTS)
         for row in comparison.rows:
-            if row.finished:
+            if row.results:
                 costs.add_row(row.variant.display_name, *_costs(row))
         parts.append(costs)
     return Group(*parts, *(Text(sentence) for sentence in sentences(comparison)))
@@ -150,18 +150,18 @@ def _short(figure: float) -> str:
 # --- Markdown --------------------------------------------------------------------------------------------
 
 
-def as_markdown(comparison: Comparison) -> str:
+def as_markdown(comparison: Comparison, command: str) -> str:
     """The tables with all metrics, the sentences beneath them and the command that makes them again."""
     parts = [f"# Comparison on {markdown_text(comparison.network)}"]
     for table in result_tables(comparison):
         parts.append(f"## {markdown_text(table.title)}")
         names = [row.variant.name for row in table.rows]
-        leads = [lead for lead in comparison.leads if lead.rival.name in names]
+        leads = [lead for lead in comparison.leads if lead.against.name in names]
         parts.append(_markdown_results(table, leads))
     parts += sentences(comparison)
     if any(lead.significant for lead in comparison.leads):
-        parts.append(rf"\*: significantly better than {_rivals(comparison)} (p < 0.05).")
-    if any(row.finished for row in comparison.rows):
+        parts.append(rf"\*: significantly better than {_compared_with(comparison)} (p < 0.05).")
+    if any(row.results for row in comparison.rows):
         parts.append("## What it took")
         parts.append(_markdown_costs(comparison))
     if comparison.failed:
@@ -172,7 +172,7 @@ def as_markdown(comparison: Comparison) -> str:
                 for row, seed in comparison.failed
             )
         )
-    parts.append(f"```\n{comparison.command}\n```")
+    parts.append(f"```\n{command}\n```")
     return "\n\n".join(parts) + "\n"
 
 
@@ -189,7 +189,7 @@ def _markdown_results(table: ResultTable, leads: Sequence[Lead]) -> str:
             "" if row.variant.group in (shown, "vanilla", "Heterformer", "dimension") else row.variant.group
         )
         shown = row.variant.group
-        if not row.finished:
+        if not row.results:
             cells = [_state(row), *[""] * (len(table.columns) - 1), "0"]
         else:
             starred = sure if row.variant.name == "heterformer" else set()
@@ -197,7 +197,7 @@ def _markdown_results(table: ResultTable, leads: Sequence[Lead]) -> str:
                 _markdown_cell(row, column.name, two, column.name in starred)
                 for column, two in zip(table.columns, best, strict=True)
             ]
-            cells.append(f"{len(row.finished)}")
+            cells.append(f"{len(row.results)}")
         lines.append(f"| {group} | {row.variant.display_name} | " + " | ".join(cells) + " |")
     for name, values in table.references.items():
         cells = [f"{values[column.name]:.4f}" for column in table.columns]
@@ -217,7 +217,7 @@ def _markdown_cell(row: Row, metric: str, best: Sequence[float], starred: bool) 
 def _markdown_costs(comparison: Comparison) -> str:
     lines = ["| model | " + " | ".join(COSTS) + " |", "|---|" + "---:|" * len(COSTS)]
     for row in comparison.rows:
-        if row.finished:
+        if row.results:
             lines.append(f"| {row.variant.display_name} | " + " | ".join(_costs(row)) + " |")
     note = (
         "Means over seeds, but the largest memory. Time includes warm-up and validation, s/step validation; "
@@ -231,11 +231,11 @@ def _markdown_costs(comparison: Comparison) -> str:
 
 def sentences(comparison: Comparison) -> list[str]:
     """What the figures are, and how sure Heterformer's lead is."""
-    found = [_about_metrics(comparison)] if any(row.finished for row in comparison.rows) else []
-    found += [_about_labels()] if any(row.label_figures() for row in comparison.rows) else []
-    found += _about_leads(comparison)
-    found += [_about_tuning(comparison)] if comparison.tuned else []
-    found += _about_budget(comparison)
+    lines = [_about_metrics(comparison)] if any(row.results for row in comparison.rows) else []
+    lines += [_about_labels()] if any(row.label_figures() for row in comparison.rows) else []
+    lines += _about_leads(comparison)
+    lines += [_about_tuning(comparison)] if comparison.tuned else []
+    lines += _about_budget(comparison)
     unfinished = [
         f"{row.variant.display_name} seed {seed.seed}"
         for row in comparison.rows
@@ -243,7 +243,7 @@ def sentences(comparison: Comparison) -> list[str]:
         if seed.status == "unfinished"
     ]
     if unfinished:
-        found.append(f"Not finished yet: {', '.join(unfinished)}.")
+        lines.append(f"Not finished yet: {', '.join(unfinished)}.")
     outdated = [
         f"{row.variant.display_name} seed {seed.seed}"
         for row in comparison.rows
@@ -252,27 +252,29 @@ def sentences(comparison: Comparison) -> list[str]:
     ]
     if outdated:
         how = "a key that occurs twice in a batch counts against its queries there, and none is read alone"
-        found.append(
+        lines.append(
             f"Ranked by an earlier version: {', '.join(outdated)}; {how}. The same command ranks them anew."
         )
-    return found
+    return lines
 
 
 def _about_metrics(comparison: Comparison) -> str:
-    some = next(row for row in comparison.rows if row.finished).finished[0]
+    some = next(row for row in comparison.rows if row.results).results[0]
     among = ranking_note(f"{min(some.pairs, some.batch_size)} pairs", f"all {some.candidates:,} candidates")
     alone = "Queries that are read alone have no neighbours, as in a search; keys have theirs. "
     known = "Popularity ranks keys by their number of edges, chance guesses. "
-    spread = "Mean ± standard deviation over seeds; best in bold, second underlined."
+    several = any(len(row.results) > 1 for row in comparison.rows)
+    spread = "Mean ± standard deviation over seeds; best" if several else "One seed; best"
+    spread += " in bold, second underlined."
     return (
         f"{some.pairs:,} test pairs. {among}. {'' if some.outdated else alone + known.capitalize()}{spread}"
     )
 
 
-def _rivals(comparison: Comparison) -> str:
+def _compared_with(comparison: Comparison) -> str:
     """Whom Heterformer is held against."""
-    rival = comparison.leads[0].rival
-    return "the best of the others" if rival.group in OWN_GROUPS else "the best baseline"
+    against = comparison.leads[0].against
+    return "the best of the others" if against.group in OWN_GROUPS else "the best baseline"
 
 
 def _about_labels() -> str:
@@ -289,18 +291,18 @@ def _about_leads(comparison: Comparison) -> list[str]:
     divisions = "paired t-test over divisions or starts, corrected for overlapping divisions"
     groups = {"paired bootstrap over the test queries": on_links, divisions: on_labels}
     return [
-        f"Heterformer against {_rivals(comparison)} ({how}): {'; '.join(map(_lead, leads))}."
+        f"Heterformer against {_compared_with(comparison)} ({how}): {'; '.join(map(_lead, leads))}."
         for how, leads in groups.items()
         if leads
     ]
 
 
 def _lead(lead: Lead) -> str:
-    found = lead.difference
-    name = "a deficit to" if found.mean < 0 else "a lead over" if found.mean > 0 else "level with"
-    span = f"95 % interval {found.low:+.4f} to {found.high:+.4f}, p = {found.p:.4f}"
+    difference = lead.difference
+    name = "a deficit to" if difference.mean < 0 else "a lead over" if difference.mean > 0 else "level with"
+    span = f"95 % interval {difference.low:+.4f} to {difference.high:+.4f}, p = {difference.p:.4f}"
     heading = HEADINGS.get(lead.metric) or label_heading(lead.metric)
-    return f"{heading} {found.mean:+.4f}, {name} {lead.rival.display_name} ({span})"
+    return f"{heading} {difference.mean:+.4f}, {name} {lead.against.display_name} ({span})"
 
 
 def _about_tuning(comparison: Comparison) -> str:
@@ -319,7 +321,7 @@ def _about_tuning(comparison: Comparison) -> str:
 
 def _about_budget(comparison: Comparison) -> list[str]:
     """A warning if no run has met all pairs."""
-    results = [result for row in comparison.rows for result in row.finished]
+    results = [result for row in comparison.rows for result in row.results]
     epoch = max((result.steps_per_epoch for result in results), default=0)
     steps = max((result.steps for result in results), default=0)
     if steps >= epoch:
@@ -340,7 +342,7 @@ def _state(row: Row) -> str:
 
 def _costs(row: Row) -> list[str]:
     """Means over seeds, but the largest memory."""
-    results = row.finished
+    results = row.results
     gpu = [result.cost.gpu_memory for result in results if result.cost.gpu_memory]
     memory = max(gpu) if gpu else max(result.cost.memory for result in results)
     return [
@@ -364,11 +366,11 @@ def _millions(count: int) -> str:
 # --- JSON ------------------------------------------------------------------------------------------------
 
 
-def as_json(comparison: Comparison) -> dict[str, Any]:
+def as_json(comparison: Comparison, command: str) -> dict[str, Any]:
     """Everything the tables show, unrounded, seed by seed."""
     return {
         "network": comparison.network,
-        "command": comparison.command,
+        "command": command,
         "variants": {row.variant.name: _row_json(row) for row in comparison.rows},
         "references": _references(comparison.rows),
         "tuning": {
@@ -376,13 +378,14 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
             for name, tuned in comparison.tuned.items()
         },
         "significance": {
-            lead.metric: {"against": lead.rival.name, **asdict(lead.difference)} for lead in comparison.leads
+            lead.metric: {"against": lead.against.name, **asdict(lead.difference)}
+            for lead in comparison.leads
         },
     }
 
 
 def _row_json(row: Row) -> dict[str, Any]:
-    metrics = [name for name in (row.finished[0].figures if row.finished else ()) if row.has(name)]
+    metrics = [name for name in (row.results[0].figures if row.results else ()) if row.has(name)]
     return {
         "name": row.variant.display_name,
         "group": row.variant.group,

@@ -66,14 +66,14 @@ def tune(jobs: Sequence[Job], runner: Callable[[Job], None]) -> Tuned | None:
 
 def tuned_in(out: Path, variants: Iterable[Variant]) -> dict[str, Tuned]:
     """What a comparison's folder holds of earlier trials, by variant."""
-    found: dict[str, Tuned] = {}
+    tuned: dict[str, Tuned] = {}
     for variant in variants:
         option = tuned_option(variant)
         files = sorted(out.glob(f"{FOLDER}/{option}-*/runs/{variant.name}/*.trial.json"))
         trials = [trial for file in files if (trial := _read(file)) is not None]
         if trials:
-            found[variant.name] = Tuned(option, tuple(sorted(trials, key=lambda trial: trial.number)))
-    return found
+            tuned[variant.name] = Tuned(option, tuple(sorted(trials, key=lambda trial: trial.number)))
+    return tuned
 
 
 def check_tuning(common: TrainingOptions, count: int) -> None:

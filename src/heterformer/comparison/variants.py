@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from heterformer.errors import OptionError
-from heterformer.models.options import MODEL_OPTIONS, HeterformerOptions, ModelOptions, every_model
+from heterformer.models.options import MODEL_OPTIONS, Group, HeterformerOptions, ModelOptions, every_model
 from heterformer.training.options import TrainingOptions
 
-Group = Literal["vanilla", "homogeneous GNN", "heterogeneous GNN", "Heterformer", "ablation", "dimension"]
+RowGroup = Group | Literal["ablation", "dimension"]
 VARIED = ("virtual_tokens", "heterogeneous_projection")  # model options that variants decide
 
 
@@ -20,7 +20,7 @@ class Variant:
 
     name: str
     display_name: str
-    group: Group
+    group: RowGroup
     model: type[ModelOptions] = HeterformerOptions
     changes: Mapping[str, Any] = field(default_factory=dict)
     warm_up: bool = True

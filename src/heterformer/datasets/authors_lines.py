@@ -109,13 +109,13 @@ def _side(text: str, options: AuthorsTsvOptions, place: str) -> Side:
     numbers = 1 + options.text_neighbors  # where they begin
     if len(fields) != options.fields:
         shape = f"a text, {options.text_neighbors} texts of neighbours and {options.fields - numbers} numbers"
-        found = f"found {len(fields)} fields on one side, expected {options.fields} ({shape})"
-        problem = f"{found}; set {{text_neighbors}} and {{textless}} to the numbers in the file."
+        mismatch = f"found {len(fields)} fields on one side, expected {options.fields} ({shape})"
+        problem = f"{mismatch}; set {{text_neighbors}} and {{textless}} to the numbers in the file."
         raise OptionError(options, (), problem, place=f"{place}: ")
     types = [node_type for node_type, width in options.widths.items() for _ in range(width)]
-    met = [(t, _number(f, t, options, place)) for t, f in zip(types, fields[numbers:], strict=True)]
+    numbered = [(t, _number(f, t, options, place)) for t, f in zip(types, fields[numbers:], strict=True)]
     neighbors = [field.strip() for field in fields[1:numbers]]
-    return Side(fields[0].strip(), [n for n in neighbors if n], [(t, n) for t, n in met if n >= 0])
+    return Side(fields[0].strip(), [n for n in neighbors if n], [(t, n) for t, n in numbered if n >= 0])
 
 
 def _number(text: str, node_type: NodeType, options: AuthorsTsvOptions, place: str) -> int:

@@ -105,8 +105,8 @@ def _fill(
 def _write_nodes(tables: RawTables, sides: Sequence[Side], known: set[str]) -> None:
     """The nodes that are met for the first time."""
     texts = {node_id(text): text for side in sides for text in (side.text, *side.neighbors)}
-    new = [(found, text) for found, text in texts.items() if found not in known]
-    known.update(found for found, _ in new)
+    new = [(name, text) for name, text in texts.items() if name not in known]
+    known.update(name for name, _ in new)
     tables.write("nodes", _frame(new, "id", "text"))
 
 
@@ -115,8 +115,8 @@ def _write_neighbors(tables: RawTables, sides: Sequence[Side], options: AuthorsT
     linked = [(node_id(side.text), node_id(text)) for side in sides for text in side.neighbors]
     tables.write("linked", _frame(linked, "source", "target").unique(maintain_order=True))
     for node_type in options.widths:
-        met = [(node_id(s.text), str(n)) for s in sides for t, n in s.numbers if t == node_type]
-        tables.write(f"has_{node_type}", _frame(met, "node", "number").unique(maintain_order=True))
+        pairs = [(node_id(s.text), str(n)) for s in sides for t, n in s.numbers if t == node_type]
+        tables.write(f"has_{node_type}", _frame(pairs, "node", "number").unique(maintain_order=True))
 
 
 def _usable(

@@ -24,8 +24,8 @@ VersionKey = tuple[int, tuple[Any, ...], tuple[Any, ...]]
 
 def find_lists(folder: Path, name: str) -> list[Path]:
     """The lists in ``folder`` whose name is ``name`` or ends in ``_name``, whatever their compression."""
-    found = [p for ending in COMPRESSIONS for p in folder.glob(f"*{name}{ending}") if p.is_file()]
-    return sorted(p for p in found if p.name.startswith(name) or f"_{name}" in p.name)
+    paths = [p for ending in COMPRESSIONS for p in folder.glob(f"*{name}{ending}") if p.is_file()]
+    return sorted(p for p in paths if p.name.startswith(name) or f"_{name}" in p.name)
 
 
 def paragraphs(path: Path, fields: Collection[str]) -> Iterator[dict[str, str]]:

@@ -67,13 +67,13 @@ class DebianOptions:
     """Replace package names in the descriptions by an ellipsis: names give dependencies away."""
 
     ordinary: int = 100
-    """A word of a package's own name stays if more than so many other source packages use it, too."""
+    """A word of a package's own name stays if more than this number of other source packages use it too."""
 
     max_dependents: int = 200
-    """Edges to a package that more than so many packages of other sources need are dropped."""
+    """Maximum number of packages of other sources that may need a package; edges to others are dropped."""
 
     max_tokens: int = 64
-    """Texts are cut at so many tokens; 64 hold the first line and the first sentences of the long text."""
+    """Maximum number of tokens of a text; 64 hold the first line and the first sentences of the long text."""
 
     sections: tuple[str, ...] = ()
     """Only packages of these sections, such as 'games' and 'sound'; all if none is given."""
@@ -99,9 +99,9 @@ def build_debian(out: Path | str, options: DebianOptions | None = None) -> Netwo
         uploaders = read_uploaders(options.lists)
     network = _built(kept, edges, uploaders, options.max_tokens, out)
     short = dropped.pop(SHORT, 0)
-    shown = ", ".join(f"{count:,} {reason}" for reason, count in dropped.items() if count)
-    if shown:
-        say(f"Excluded from {len(packages):,} packages and their relations: {shown}.")
+    reasons = ", ".join(f"{count:,} {reason}" for reason, count in dropped.items() if count)
+    if reasons:
+        say(f"Excluded from {len(packages):,} packages and their relations: {reasons}.")
     if short:
         say(f"{short:,} packages have no long description; their text is the first line.")
     return network
@@ -158,8 +158,8 @@ def package_edges(
     for package in kept.needing:
         for relation, clauses in package.needs.items():
             for alternatives in clauses:
-                found = ((name, kept.node(name, providers)) for name in alternatives)
-                name, target = next(((n, node) for n, node in found if node is not None), ("", ""))
+                candidates = ((name, kept.node(name, providers)) for name in alternatives)
+                name, target = next(((n, node) for n, node in candidates if node is not None), ("", ""))
                 if not target:
                     dropped["needs that name no package here, or no single one"] += 1
                 elif own_source.get(name) == package.source:

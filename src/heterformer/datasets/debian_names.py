@@ -55,8 +55,8 @@ class NameMask:
             for word in name_words(package.name) | name_words(package.source)
             if len(word) >= SHORTEST and word not in self.ordinary
         }
-        text = _NAME.sub(lambda found: self._unless_a_name(found.group()), package.text)
-        text = _WORD.sub(lambda found: MASK if found.group().lower() in own else found.group(), text)
+        text = _NAME.sub(lambda match: self._unless_a_name(match.group()), package.text)
+        text = _WORD.sub(lambda match: MASK if match.group().lower() in own else match.group(), text)
         return _MASKS.sub(MASK, text)
 
     def _unless_a_name(self, word: str) -> str:

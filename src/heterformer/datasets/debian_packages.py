@@ -66,10 +66,10 @@ def read_packages(lists: Path, text: Text) -> tuple[list[Package], Counter[str]]
     if not newest:
         raise InputError(f"{files[0]}: has no packages with descriptions; fetch it again with: {FETCH}.")
     if text == "long" and 2 * without > read:
-        found = (
+        lacking = (
             f"{without:,} of {read:,} packages have no long description, since translation lists are missing"
         )
-        problem = f"{found}; fetch them with: {FETCH} (or set {{text}} to short)."
+        problem = f"{lacking}; fetch them with: {FETCH} (or set {{text}} to short)."
         raise OptionError(None, (), problem, place=f"{lists}: ")
     if text == "long":
         missing[SHORT] = sum(package.text == package.synopsis for package in newest.values())
@@ -137,8 +137,8 @@ def _as_text(description: str) -> str:
 def _names(field_value: str, separator: str) -> Iterator[str]:
     """The names in a relation field, without versions, architectures and build profiles."""
     for part in field_value.split(separator):
-        if found := FIRST_NAME.match(part):
-            yield found.group(1)
+        if match := FIRST_NAME.match(part):
+            yield match.group(1)
 
 
 def _tags(field_value: str) -> Iterator[str]:

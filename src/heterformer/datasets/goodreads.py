@@ -102,8 +102,8 @@ class GoodreadsOptions:
 
     def __post_init__(self) -> None:
         if not 1 <= self.min_shelf_degree <= self.max_shelf_degree:
-            found = f"is {self.min_shelf_degree}, {{max_shelf_degree}} {self.max_shelf_degree}"
-            problem = f"{found}, expected at least 1 for the first and no less for the second."
+            values = f"is {self.min_shelf_degree}, {{max_shelf_degree}} {self.max_shelf_degree}"
+            problem = f"{values}, expected at least 1 for the first and no less for the second."
             raise OptionError(self, "min_shelf_degree", problem)
 
 
@@ -147,8 +147,8 @@ def _fill(tables: RawTables, books: Path, genres: Path, options: GoodreadsOption
     )
     tally.kept -= int(others["len"].sum())
     if shelves.is_empty():
-        found = f"no shelf has {options.min_shelf_degree:,} to {options.max_shelf_degree:,} books"
-        problem = f"{found}; for a part of Goodreads choose a smaller {{min_shelf_degree}}."
+        reason = f"no shelf has {options.min_shelf_degree:,} to {options.max_shelf_degree:,} books"
+        problem = f"{reason}; for a part of Goodreads choose a smaller {{min_shelf_degree}}."
         raise OptionError(options, (), problem, place=f"{books}: ")
     tables.derive("shelved", tables.scan("shelves").filter(pl.col("shelf").is_in(shelves.implode())))
 

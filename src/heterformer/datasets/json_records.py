@@ -111,8 +111,8 @@ def _conformed(record: bytes, schema: pa.Schema, place: str) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise InputError(f"{place}: byte {error.start + 1} is not UTF-8.") from None
     except json.JSONDecodeError as error:
-        found = f"not valid JSON at character {error.pos + 1} ({error.msg})"
-        raise InputError(f"{place}: {found}.") from None
+        problem = f"not valid JSON at character {error.pos + 1} ({error.msg})"
+        raise InputError(f"{place}: {problem}.") from None
     except (ValueError, RecursionError) as error:
         raise InputError(f"{place}: not valid JSON ({error}).") from None
     if not isinstance(values, dict):
@@ -122,32 +122,32 @@ def _conformed(record: bytes, schema: pa.Schema, place: str) -> dict[str, Any]:
     }
 
 
-def _value(found: Any, kind: pa.DataType, place: str) -> Any:
-    """What was found as the type that is wanted, as far as there is no doubt what it means."""
-    if found is None or (found == "" and not pa.types.is_string(kind)):
+def _value(value: Any, kind: pa.DataType, place: str) -> Any:
+    """The value as the wanted type, where its meaning is unambiguous."""
+    if value is None or (value == "" and not pa.types.is_string(kind)):
         return None
-    if pa.types.is_list(kind) and isinstance(found, list):
-        return [_value(element, kind.value_type, place) for element in found]
-    if pa.types.is_struct(kind) and isinstance(found, dict):
+    if pa.types.is_list(kind) and isinstance(value, list):
+        return [_value(element, kind.value_type, place) for element in value]
+    if pa.types.is_struct(kind) and isinstance(value, dict):
         return {
-            field.name: _value(found.get(field.name), field.type, f"{place}.{field.name}") for field in kind
+            field.name: _value(value.get(field.name), field.type, f"{place}.{field.name}") for field in kind
         }
-    if pa.types.is_string(kind) and isinstance(found, (str, int)) and not isinstance(found, bool):
+    if pa.types.is_string(kind) and isinstance(value, (str, int)) and not isinstance(value, bool):
         # Half a surrogate pair is legal in JSON and no text.
-        return str(found).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if pa.types.is_integer(kind) and (number := _integer(found)) is not None:
+        return str(value).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if pa.types.is_integer(kind) and (number := _integer(value)) is not None:
         return number
-    text = json.dumps(found, ensure_ascii=False)
-    shown = text if len(text) <= 60 else text[:57] + "..."
-    raise InputError(f"{place}: found {shown}, expected {_named(kind)}.")
+    text = json.dumps(value, ensure_ascii=False)
+    excerpt = text if len(text) <= 60 else text[:57] + "..."
+    raise InputError(f"{place}: found {excerpt}, expected {_named(kind)}.")
 
 
-def _integer(found: Any) -> int | None:
+def _integer(value: Any) -> int | None:
     try:
-        number = None if isinstance(found, bool) else int(found)
+        number = None if isinstance(value, bool) else int(value)
     except (ValueError, TypeError, OverflowError):
         return None
-    whole = number is not None and abs(number) < 2**63 and (isinstance(found, str) or number == found)
+    whole = number is not None and abs(number) < 2**63 and (isinstance(value, str) or number == value)
     return number if whole else None
 
 

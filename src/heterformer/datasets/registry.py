@@ -14,6 +14,7 @@ from heterformer.datasets.debian import DebianOptions, build_debian
 from heterformer.datasets.goodreads import build_goodreads
 from heterformer.datasets.raw_build import DatasetBuild
 from heterformer.datasets.twitter import build_twitter
+from heterformer.datasets.wordnet import WordNetOptions, build_wordnet
 
 
 def debian(
@@ -28,6 +29,18 @@ def debian(
     return DatasetBuild(build_debian(out, options))
 
 
+def wordnet(
+    out: Annotated[Path, Positional, arg(metavar="OUT")], options: Annotated[WordNetOptions, arg(name="")]
+) -> DatasetBuild:
+    """Build a network of WordNet's synsets and words from the files of Debian's package wordnet-base.
+
+    Args:
+        out: The network folder to write; it must not exist.
+        options: Where the files are, and what of them becomes the network.
+    """
+    return DatasetBuild(build_wordnet(out, options))
+
+
 # The command's arguments and help are the function's own.
 DATASETS: dict[str, Callable[..., DatasetBuild]] = {
     "dblp": build_dblp,
@@ -35,4 +48,5 @@ DATASETS: dict[str, Callable[..., DatasetBuild]] = {
     "twitter": build_twitter,
     "authors-tsv": build_authors_tsv,
     "debian": debian,
+    "wordnet": wordnet,
 }

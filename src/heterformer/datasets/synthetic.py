@@ -45,6 +45,7 @@ from heterformer.datasets.synthetic_words import (
 )
 from heterformer.errors import OptionError
 from heterformer.files import new_folder
+from heterformer.options import check_seed
 
 Integers = NDArray[np.integer]
 Column = Any  # a pyarrow array; pyarrow comes without types
@@ -54,7 +55,7 @@ OWN_VENUE_SHARE = 0.85  # of the papers, published in a venue of their own sub-t
 AMBIGUOUS_WORD_SHARE = 0.2  # of the later content words of a clear title
 PAPERS_PER_GROUP = 30
 FIRST_YEAR, YEARS = 1975, 50
-NODES = 250_000  # bounds the memory: the rows of so many nodes are held at a time
+NODES = 250_000  # nodes whose rows are in memory at a time
 ROUNDS = 40  # of drawing distinct links; more than two or three only where almost every link exists
 
 PAIRS_OF_FIELD = np.array([[i for i, pair in enumerate(AMBIGUOUS) if f in pair] for f in FIELD_NAMES])
@@ -105,7 +106,7 @@ class SyntheticOptions:
     def __post_init__(self) -> None:
         self._check("papers", self.papers, 200, 5_000_000)
         self._check("ambiguous", self.ambiguous, 0, 1)
-        self._check("seed", self.seed, 0, 2**63 - 1)
+        check_seed(self)
         # Limits that leave enough papers and authors in a group for the links planted there.
         sizes = f" for {self.papers} papers"
         self._check(

@@ -22,6 +22,7 @@ from heterformer.datasets.synthetic_words import (
     WORD_LISTS,
 )
 from heterformer.errors import InputError
+from heterformer.stored import parquet_batches
 
 
 def planted_ceiling(folder: Path, batch_size: int = 100, seed: int = 0) -> dict[str, float]:
@@ -49,15 +50,15 @@ def planted_ceiling(folder: Path, batch_size: int = 100, seed: int = 0) -> dict[
 
 def _one_citation_per_query(path: Path, batch_size: int, rng: np.random.Generator) -> Integers:
     """About 20,000 queries with one citation each, as numbers of papers: (batches, batch size, 2)."""
-    chunks = [np.stack([_numbers(c) for c in b.columns]) for b in pq.ParquetFile(path).iter_batches(1 << 20)]
+    chunks = [np.stack([_numbers(c) for c in batch.columns]) for batch in parquet_batches(path)]
     source, target = np.concatenate(chunks, axis=1)
     queries = rng.permutation(np.unique(source))
     count = min(len(queries), max(20_000, batch_size)) // batch_size * batch_size
     if count == 0:
         raise InputError(f"batch_size is {batch_size}, expected at most {len(queries)}, the citing papers.")
-    asked = np.zeros(source.max() + 1, dtype=bool)
-    asked[queries[:count]] = True
-    edges = rng.permutation(np.flatnonzero(asked[source]))
+    is_query = np.zeros(source.max() + 1, dtype=bool)
+    is_query[queries[:count]] = True
+    edges = rng.permutation(np.flatnonzero(is_query[source]))
     _, first = np.unique(source[edges], return_index=True)
     chosen = rng.permutation(edges[first])
     return np.stack([source[chosen], target[chosen]], axis=1).reshape(-1, batch_size, 2)

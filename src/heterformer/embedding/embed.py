@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -16,21 +17,20 @@ from heterformer.batches.visible import VisibleNetwork
 from heterformer.device import Device, chosen_device
 from heterformer.distributed import ProcessGroup
 from heterformer.embedding.options import EmbedOptions
+from heterformer.embedding.place import check_place
 from heterformer.embedding.two_passes import Embedding
 from heterformer.embedding.vectors import (
     Vectors,
-    is_parquet,
-    is_vectors_file,
-    is_vectors_folder,
 )
-from heterformer.errors import InputError
+from heterformer.errors import InputError, OptionError
 from heterformer.files import file_lock, write_text
 from heterformer.models.contract import NodeEncoder
 from heterformer.network.store import Network
 from heterformer.progress import say
+from heterformer.states.row_file import PART
 from heterformer.temporary import remove_path
 from heterformer.training.run import Run
-from heterformer.untrusted import check_no_links_out
+from heterformer.untrusted import check_no_links_out, short_repr
 
 MANIFEST = "manifest.json"
 
@@ -106,19 +106,22 @@ def embed(
     if "types" in keywords:
         keywords["types"] = tuple(keywords["types"])
     options = replace(options or EmbedOptions(), **keywords)
+    if not isinstance(model, NodeEncoder):
+        problem = f"the model is {short_repr(model)}, expected a model"
+        raise InputError(f"{problem}; load_model gives that of a run's folder.")
     network = network if isinstance(network, Network) else Network.open(network)
     if out is not None:
         return embed_to(out, model, network, options, tokenizer=tokenizer, visible=visible)
     with tempfile.TemporaryDirectory(prefix="heterformer-") as folder:
         work = Embedding(model, visible or VisibleNetwork.whole(network), options, tokenizer)
         work.compute(Path(folder))
-        found: dict[str, NDArray[Any]] = {}
+        arrays: dict[str, NDArray[Any]] = {}
         for node_type in work.types:
             chunks = list(work.chunks(node_type))
-            found[node_type] = np.concatenate([chunk.vectors for chunk in chunks])
+            arrays[node_type] = np.concatenate([chunk.vectors for chunk in chunks])
             if work.options.h0 and "h0" in chunks[0].extra:
-                found[f"{node_type}.h0"] = np.concatenate([chunk.extra["h0"] for chunk in chunks])
-        return found
+                arrays[f"{node_type}.h0"] = np.concatenate([chunk.extra["h0"] for chunk in chunks])
+        return arrays
 
 
 def embed_to(
@@ -131,18 +134,19 @@ def embed_to(
     tokenizer: Any = None,
     processes: ProcessGroup | None = None,
     visible: VisibleNetwork | None = None,
+    part: int = PART,
 ) -> Vectors:
     """Write vectors of every node: a Parquet table if the name ends so, else a folder of NumPy arrays.
 
-    What is computed is kept beside ``out`` until it is whole: after a kill the same call goes on from there.
+    What is computed is kept beside ``out`` until it is whole: after a kill the same call resumes from there.
     Several processes divide the nodes and write a folder of Parquet tables, one each. ``visible`` may hide
-    edges; the output says which.
+    edges; the output says which. ``part`` nodes are written at once.
     """
     out, processes = Path(out), processes or ProcessGroup()
     with processes.main_process_first():
-        _check_place(out, processes.world_size)
-        shown = visible or VisibleNetwork.whole(network)
-        work = Embedding(model, shown, options, tokenizer, since, processes)
+        check_place(out, processes.world_size)
+        visible_network = visible or VisibleNetwork.whole(network)
+        work = Embedding(model, visible_network, options, tokenizer, since, processes, part)
     folder = out.with_name(f".{out.name}.work")
     with ExitStack() as held:
         with processes.main_process_first():
@@ -154,8 +158,13 @@ def embed_to(
         try:
             work.compute(folder)
             work.write(out, folder)
+            if since is not None:
+                (anew,) = processes.all_reduce(float(work.anew))
+                total = sum(file.count for file in work.vectors.values())
+                counts = f"{anew:,.0f} of {total:,} nodes with text"
+                say(f"{out}: computed {counts}; the rest are those of {since}.")
         except KeyboardInterrupt:
-            say(f"{out}: not finished yet; the same command goes on.")
+            say(f"{out}: not finished yet; the same command resumes.")
             raise
         if processes.is_main:
             _remove(folder)
@@ -170,39 +179,6 @@ def _remove(folder: Path) -> None:
     remove_path(gone)
 
 
-def _check_place(out: Path, processes: int) -> None:
-    """Never take the place of something else, and find out before hours of work."""
-    if not out.name:
-        raise InputError(f"{out}: expected the name of a file or folder to write.")
-    if processes > 1:
-        _check_place_of_parts(out)
-        return
-    if is_parquet(out):
-        if out.is_dir():
-            parts = ", of parts that several processes wrote" if is_vectors_folder(out) else ""
-            raise InputError(f"{out}: is a folder{parts}, expected a file's name.")
-        if out.exists() and not is_vectors_file(out):
-            raise InputError(f"{out}: exists and is not what 'heterformer embed' wrote; choose another name.")
-        return
-    # A folder may well be named for a version, such as aan-1.2.
-    if out.suffix and not out.suffix[1:].isdigit():
-        raise InputError(
-            f"{out}: expected a name that ends in .parquet, or one without an ending for a folder of NumPy "
-            f"arrays; {out.suffix} is not written."
-        )
-    if out.exists() and not (out.is_dir() and (is_vectors_folder(out) or not any(out.iterdir()))):
-        raise InputError(f"{out}: exists and holds something else; choose another name.")
-
-
-def _check_place_of_parts(out: Path) -> None:
-    if not is_parquet(out):
-        expected = "expected a name that ends in .parquet, for a folder of Parquet tables"
-        raise InputError(f"{out}: several processes write Parquet; {expected}.")
-    if out.is_file() or (out.exists() and not is_vectors_folder(out) and any(out.iterdir())):
-        taken = "exists and is no folder of parts that several processes wrote"
-        raise InputError(f"{out}: {taken}; choose another name.")
-
-
 def embed_run(
     path: Path | str,
     out: Path | str,
@@ -213,6 +189,7 @@ def embed_run(
     device: Device = "auto",
     processes: ProcessGroup | None = None,
     hide_split: bool = False,
+    part: int = PART,
 ) -> Vectors:
     """Write vectors of a run's network, or of another one of the same types, under the run's best model.
 
@@ -226,7 +203,7 @@ def embed_run(
         visible = None
         if hide_split:
             visible = VisibleNetwork.for_evaluation(opened, run.split(opened))
-    return embed_to(out, model, opened, options, since=since, processes=processes, visible=visible)
+    return embed_to(out, model, opened, options, since=since, processes=processes, visible=visible, part=part)
 
 
 def _settle(folder: Path, manifest: dict[str, Any]) -> None:
@@ -239,8 +216,18 @@ def _settle(folder: Path, manifest: dict[str, Any]) -> None:
     check_no_links_out(folder)
     if folder.exists() and not (path.is_file() and path.read_text(encoding="utf-8") == text):
         if path.is_file():
-            say(f"{folder}: belongs to other options, model or network; starting anew.")
+            say(f"{folder}: belongs to other options, model or network; starting over.")
         _remove(folder)
     if not folder.exists():
         folder.mkdir()
         write_text(path, text)
+
+
+def or_anew(embed_since: Callable[..., Vectors], kept: Path) -> Vectors:
+    """Embed with vectors that we kept ourselves, or without if an earlier version made them otherwise."""
+    try:
+        return embed_since(since=kept)
+    except OptionError as error:
+        if error.fields != ("since",):
+            raise
+        return embed_since(since=None)

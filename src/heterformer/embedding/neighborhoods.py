@@ -15,10 +15,11 @@ from heterformer.arrays import Ints
 from heterformer.batches.assembly import SampledEdges
 from heterformer.batches.batcher import Batcher, SampledNodes
 from heterformer.batches.sampling import Sampler
-from heterformer.files import replace_file
+from heterformer.files import reading, replace_file
 from heterformer.network.schema import NodeType
 
 FOLDER = "neighborhoods"
+AGAIN = "remove its folder and start again"
 
 
 class SampledParts:
@@ -47,7 +48,7 @@ class SampledParts:
             np.savez(file, **arrays)  # type: ignore[arg-type]
 
     def _stored(self, path: Path, node_type: NodeType, rows: Ints) -> SampledNodes:
-        with np.load(path, allow_pickle=False) as arrays:
+        with reading(path, AGAIN), np.load(path, allow_pickle=False) as arrays:
             edges = tuple(
                 SampledEdges(
                     neighbor_type,

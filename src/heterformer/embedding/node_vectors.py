@@ -18,6 +18,7 @@ from heterformer.embedding.vectors import Vectors, written_metadata
 from heterformer.errors import InputError
 from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
+from heterformer.stored import read_parquet
 
 FOREIGN = "expected what 'heterformer embed' wrote or a Parquet table with the columns id, vector and type"
 
@@ -30,10 +31,10 @@ class NodeVectors:
     matrix: NDArray[Any]  # (n, d)
 
     @classmethod
-    def of_all(cls, matrix: NDArray[Any]) -> NodeVectors:
+    def from_matrix(cls, matrix: NDArray[Any]) -> NodeVectors:
         return cls(np.arange(len(matrix)), matrix)
 
-    def of(self, rows: Ints) -> NDArray[np.float32]:
+    def lookup(self, rows: Ints) -> NDArray[np.float32]:
         """(n, d): the vectors of nodes that have some."""
         chosen: NDArray[np.float32] = self.matrix[np.searchsorted(self.rows, rows)].astype(np.float32)
         return chosen
@@ -48,8 +49,8 @@ Vectorized = Mapping[NodeType, NodeVectors]
 
 def looked_up(vectors: Vectorized, node_type: NodeType, rows: Ints, normalize: bool = False) -> Tensor:
     """(n, d): the vectors of some rows, scaled to length 1 if asked."""
-    found = torch.from_numpy(vectors[node_type].of(rows))
-    return torch.nn.functional.normalize(found, dim=1) if normalize else found
+    chosen = torch.from_numpy(vectors[node_type].lookup(rows))
+    return torch.nn.functional.normalize(chosen, dim=1) if normalize else chosen
 
 
 def given_vectors(path: Path, network: Network) -> dict[NodeType, NodeVectors]:
@@ -76,16 +77,17 @@ def hidden_pairs(path: Path) -> dict[str, str] | None:
 
 
 def _read_table(path: Path, network: Network) -> dict[NodeType, tuple[pl.Series, NDArray[Any]]]:
-    """Ids and vectors by type. Without a column 'type' all are of the predicted relation's source type."""
+    """Ids and vectors by type. Without a column 'type' all are of the schema's ``query_type``."""
     try:
-        frame = pl.read_parquet(path, glob=False)
-    except (OSError, pl.exceptions.PolarsError):
-        raise InputError(f"{path}: holds no vectors, {FOREIGN}.") from None
+        frame = read_parquet(path)
+    except InputError as error:
+        reason = str(error).removeprefix(f"{path}: ").rstrip(".")
+        raise InputError(f"{path}: holds no vectors, {FOREIGN} ({reason}).") from None
     for name in ("id", "vector"):
         if name not in frame.columns:
             raise InputError(f"{path}: has no column {name!r}, found {', '.join(frame.columns)}.")
     if "type" not in frame.columns:
-        frame = frame.with_columns(type=pl.lit(network.schema.predicted.source))
+        frame = frame.with_columns(type=pl.lit(network.schema.query_type))
     if not len(frame):
         raise InputError(f"{path}: has no rows, expected a vector for each node.")
     frame = frame.with_columns(pl.col("id", "type").cast(pl.String)).with_row_index("row", offset=1)
@@ -122,8 +124,8 @@ def _checked(
         raise InputError(f"{path}: has vectors of type {node_type!r}, the node types are {known}.")
     wrong = ~np.isfinite(matrix.astype(np.float32)).all(1)
     if wrong.any():
-        found = f"the vector of {node_type} {ids[int(wrong.argmax())]!r} has a value that is not a number"
-        raise InputError(f"{path}: {found} ({int(wrong.sum()):,} of {len(ids):,} have).")
+        problem = f"the vector of {node_type} {ids[int(wrong.argmax())]!r} has a value that is not a number"
+        raise InputError(f"{path}: {problem} ({int(wrong.sum()):,} of {len(ids):,} have).")
     if (again := ids.is_duplicated()).any():
         raise InputError(f"{path}: {node_type} {ids.filter(again)[0]!r} has two vectors, expected one.")
     try:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from heterformer.errors import OptionError
+from heterformer.options import check_seed
 
 Precision = Literal["float32", "bf16"]
 
@@ -18,6 +19,8 @@ class EmbedOptions:
     """Embed nodes of these types; by default, of all types."""
     all_neighbors: int | None = None
     """Use all neighbours of a node, up to this number of each type, instead of a sample as in training."""
+    width: int | None = None
+    """Cut vectors to this length, one of the model's widths, and scale them again as the model does."""
     dtype: Literal["float32", "float16"] = "float32"
     """Data type of the written vectors."""
     states_dtype: Literal["float32", "float16"] = "float32"
@@ -32,5 +35,6 @@ class EmbedOptions:
     """Seed for sampling neighbours."""
 
     def __post_init__(self) -> None:
+        check_seed(self)
         if self.all_neighbors is not None and self.all_neighbors < 1:
             raise OptionError(self, "all_neighbors", f"is {self.all_neighbors}, expected at least 1.")

@@ -9,6 +9,7 @@ import numpy as np
 from heterformer.batches.batch import Batch
 from heterformer.models.contract import HeterogeneousEncoder, NodeEncoder
 from heterformer.models.textless import TextlessNodes
+from heterformer.network.encoding import AttributeRows
 from heterformer.network.hashes import Hashes, mixed, sequence_hashes, string_hash
 from heterformer.network.schema import NodeType
 from heterformer.network.tokens import PackedTokens
@@ -34,11 +35,11 @@ class Signatures:
         for node_type, new in (folded or {}).items():
             self._textless[node_type][new.nodes] = new.signatures(self._texts)
 
-    def of(self, batch: Batch) -> Hashes:
+    def for_batch(self, batch: Batch) -> Hashes:
         """(B,): one for each centre. The order of its neighbours does not matter."""
         assert batch.text_rows is not None
         texts = self._texts[batch.text_rows.numpy()]
-        found = mixed(texts[batch.centers.numpy()])
+        sums = mixed(texts[batch.centers.numpy()])
         for edge_type, edges in batch.neighbors.items():
             if edge_type.neighbor in self._textless:
                 contents = self._textless[edge_type.neighbor][batch.textless[edge_type.neighbor].numpy()]
@@ -47,8 +48,11 @@ class Signatures:
             else:
                 contents = texts
             terms = mixed(contents[edges.node.numpy()] ^ string_hash(edge_type.name))
-            np.add.at(found, edges.center.numpy(), terms)
-        return mixed(found)
+            np.add.at(sums, edges.center.numpy(), terms)
+        for own in batch.attributes.values():
+            rows = AttributeRows(own.numbers.numpy(), own.categories.numpy())
+            sums[own.center.numpy()] += mixed(rows.hashes())
+        return mixed(sums)
 
     def textless(self, node_type: NodeType) -> Hashes:
         """A signature for each node of a textless type."""
@@ -57,9 +61,10 @@ class Signatures:
 
 def _textless_hashes(textless: TextlessNodes, node_type: NodeType) -> Hashes:
     table, _ = textless.parameters_of(node_type)
-    found = np.empty(len(table), dtype=np.uint64)
+    hashes = np.empty(len(table), dtype=np.uint64)
     for start in range(0, len(table), CHUNK):
         bits = table[start : start + CHUNK].detach().float().cpu().numpy().view(np.uint32)  # (n, 64)
         offsets = np.arange(len(bits) + 1, dtype=np.int64) * bits.shape[1]
-        found[start : start + CHUNK] = sequence_hashes(bits.ravel(), offsets)
-    return found
+        hashes[start : start + CHUNK] = sequence_hashes(bits.ravel(), offsets)
+    attributes = textless.attribute_rows(node_type)
+    return hashes if attributes is None else mixed(hashes + attributes.hashes())

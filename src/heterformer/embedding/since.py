@@ -31,10 +31,11 @@ class Since:
             self.old = Vectors.open(path)
         except InputError as error:
             raise OptionError(None, "since", str(error)) from None
-        for name, now in settings.items():
+        for name, now in {"width": None, **settings}.items():  # which whole vectors do not note
             before = self.old.metadata.get(name)
             if before != now:
                 words = {"model": "another model", "fan_out": "another number of neighbours"}
+                words["width"] = "another width"
                 what = words.get(name, f"{name} {before}, not {now}")
                 raise OptionError(None, "since", f"{path}: was made with {what}; leave {{since}} out.")
         self._place: dict[NodeType, Ints] = {}  # where each node of the network is in the earlier output

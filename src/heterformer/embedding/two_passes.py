@@ -14,12 +14,13 @@ import numpy as np
 import torch
 from numpy.typing import DTypeLike, NDArray
 
+from heterformer.arrays import Ints
 from heterformer.batches.batcher import Batcher, SampledNodes
 from heterformer.batches.stable import StableSampler
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.device import say_if_slow
 from heterformer.distributed import ProcessGroup
-from heterformer.embedding.neighborhoods import SampledParts
+from heterformer.embedding.neighborhoods import AGAIN, SampledParts
 from heterformer.embedding.options import EmbedOptions
 from heterformer.embedding.signatures import Signatures
 from heterformer.embedding.since import Since
@@ -33,17 +34,21 @@ from heterformer.embedding.vectors import (
     write_vectors,
 )
 from heterformer.errors import OptionError
-from heterformer.files import replace_folder
+from heterformer.files import reading, replace_folder
 from heterformer.models.contract import HeterogeneousEncoder, NodeEncoder
-from heterformer.models.inference import center_batches, sampled_vectors
-from heterformer.network.schema import NodeType
-from heterformer.network.tokens import open_tokens
-from heterformer.progress import progress_bar
-from heterformer.states import row_file
-from heterformer.states.row_file import RowFile, kept_array
+from heterformer.models.inference import (
+    TOKENS,
+    center_batches,
+    neighbor_text_rows,
+    sampled_vectors,
+    textless_vectors,
+)
+from heterformer.network.schema import NodeType, check_schema
+from heterformer.progress import Bar, progress_bar
+from heterformer.states.row_file import PART, RowFile, kept_array
 from heterformer.states.store import NUMBERS
 from heterformer.states.text_states import TextStates
-from heterformer.training.unseen import adapt_to_network, check_schema
+from heterformer.training.unseen import adapt_to_network
 
 
 class Embedding:
@@ -57,18 +62,25 @@ class Embedding:
         tokenizer: Any = None,
         since: Path | None = None,
         processes: ProcessGroup | None = None,
+        part: int = PART,
+        tokens_per_batch: int = TOKENS,
     ) -> None:
+        """``part`` nodes are written at once, and at most ``tokens_per_batch`` tokens read at once."""
         self.processes = processes or ProcessGroup()
+        self.part, self.tokens_per_batch = part, tokens_per_batch
         self.trained, self.visible, self.options = model.eval(), visible, options or EmbedOptions()
         self.network, self.schema = visible.network, visible.network.schema
         check_schema(model.schema, self.schema)
         # As in training, whatever another network would have by itself.
-        self.tokens = open_tokens(self.network, tokenizer or model.tokenizer, model.schema.max_tokens)
+        self.tokens = model.open_tokens(self.network, tokenizer)
         self.types = self._types()
+        self.width = model.check_width(self.options.width, self.options, "width")
         self._check_h0()
-        self.batcher = Batcher(visible, self.tokens, self._fan_out())
+        attributes = model.center_attributes(self.network)
+        self.batcher = Batcher(visible, self.tokens, self._fan_out(), attributes)
         self.sampler = StableSampler(self.network, self.options.seed)
         self.since = None if since is None else self._since(since)
+        self.anew = 0  # nodes with text that this call computed, as far as this process did
 
     def _since(self, path: Path) -> Since:
         """Of the types that are written, and of those that nodes are folded into."""
@@ -113,6 +125,7 @@ class Embedding:
             "states_dtype": self.options.states_dtype,
             "precision": self.options.precision,
             "seed": self.options.seed,
+            **({} if self.width == self.trained.width else {"width": self.width}),
         }
 
     @cached_property
@@ -126,8 +139,10 @@ class Embedding:
         options = asdict(replace(self.options, types=self.types))
         options["types"] = list(self.types)
         del options["states"]  # another way to the same
+        if options["width"] is None:
+            del options["width"]  # an embedding that an earlier version began goes on
         old = self.since.digest if self.since else None
-        work = {"part": row_file.PART, "since": old, "device": self.trained.device.type}
+        work = {"part": self.part, "since": old, "device": self.trained.device.type}
         about = {"network": self.network.fingerprint, "options": options, "hidden_pairs": self._hidden_pairs}
         return self._settings | about | work
 
@@ -138,7 +153,7 @@ class Embedding:
             extra["h0"] = int(self.trained.config.textless_dim)
         counts = {t: self.schema.counts[t] for t in self.types}
         metadata = self._settings | {"name": self.network.name, "hidden_pairs": self._hidden_pairs}
-        return Layout(counts, self.trained.width, np.dtype(self.options.dtype), extra, metadata)
+        return Layout(counts, self.width, np.dtype(self.options.dtype), extra, metadata)
 
     def compute(self, folder: Path) -> None:
         """Make the vectors of all text-rich nodes in ``folder``; what is there already is not made again."""
@@ -149,15 +164,16 @@ class Embedding:
                 self.trained, self.visible, self.tokens, folder, self.since
             )
             text_rich = [t for t in self.types if t in self.schema.text_rich]
-            width, dtype = (self.trained.width,), self.options.dtype
+            width, dtype = (self.width,), self.options.dtype
             self.vectors = {t: self._row_file(folder, t, "vectors", width, dtype) for t in text_rich}
             self.signatures = {t: self._row_file(folder, t, "signatures", (), np.uint64) for t in text_rich}
             self.sampled = SampledParts(folder, self.batcher, self.sampler)
         self._signatures = Signatures(self.model, self.tokens, self.folded)
         self._sample()
         todo = {t: self._own_missing(file) for t, file in self.vectors.items()}
-        if self.processes.any(any(todo.values())):
-            states = self._text_states(folder, todo)
+        self._states: TextStates | None = None
+        if self.processes.any(any(todo.values())) or self._aggregating:
+            states = self._states = self._text_states(folder, todo)
             say_if_slow(self.options.precision, self.model.device)
             fast = self.options.precision == "bf16"
             with torch.autocast(self.model.device.type, torch.bfloat16, enabled=fast):
@@ -169,7 +185,7 @@ class Embedding:
         self, folder: Path, node_type: NodeType, name: str, shape: tuple[int, ...], dtype: DTypeLike
     ) -> RowFile:
         path, count = folder / f"{node_type}.{name}.npy", self.schema.counts[node_type]
-        return RowFile(path, count, shape, dtype, writer=self.processes.rank)
+        return RowFile(path, count, shape, dtype, self.part, self.processes.rank)
 
     def _sample(self) -> None:
         """Sample the neighbourhoods of this process's nodes, and note what their vectors are made of."""
@@ -183,7 +199,7 @@ class Embedding:
                     signatures = np.empty(stop - start, dtype=np.uint64)
                     nodes = self.sampled.part(node_type, start, stop)
                     for positions, batch in center_batches(self.batcher, nodes):
-                        signatures[positions] = self._signatures.of(batch)
+                        signatures[positions] = self._signatures.for_batch(batch)
                     self.signatures[node_type].write(start, signatures)
                     bar.advance(stop - start)
 
@@ -196,37 +212,57 @@ class Embedding:
     def _text_states(self, folder: Path, todo: dict[NodeType, list[tuple[int, int]]]) -> TextStates:
         """States of the texts that are neighbours: one file for all processes, or of each one's own nodes.
 
-        Which texts it has rows for is decided in the first call, and the same in one that goes on.
+        Which texts it has rows for is decided in the first call, and the same when resumed.
         """
-        dtype = np.dtype(self.options.states_dtype)
         if self.processes.world_size > 1 and self.options.states == "own":
             name = f"{self.processes.rank}-of-{self.processes.world_size}"
             store = folder / f"states-{name}"
             store.mkdir(exist_ok=True)
             needed = kept_array(store / NUMBERS, lambda: np.flatnonzero(self._needed(todo)))
-            return TextStates(store, self.model, self.tokens, needed, dtype)
+            return self._states_in(store, needed, ProcessGroup())
         store = folder / "states"
         path = store / NUMBERS
         if not self.processes.broadcast(path.exists()):
-            wanted = self.processes.all_reduce_any(torch.from_numpy(self._needed(todo))).numpy()
+            is_needed = self.processes.all_reduce_any(torch.from_numpy(self._needed(todo))).numpy()
             if self.processes.is_main:
                 store.mkdir(exist_ok=True)
-                kept_array(path, lambda: np.flatnonzero(wanted))
+                kept_array(path, lambda: np.flatnonzero(is_needed))
             self.processes.barrier()
-        needed = np.load(path, allow_pickle=False)
-        return TextStates(store, self.model, self.tokens, needed, dtype, self.processes)
+        with reading(path, AGAIN):
+            needed = np.load(path, allow_pickle=False)
+        return self._states_in(store, needed, self.processes)
+
+    def _states_in(self, folder: Path, needed: Ints, processes: ProcessGroup) -> TextStates:
+        dtype, sizes = np.dtype(self.options.states_dtype), (self.part, self.tokens_per_batch)
+        return TextStates(folder, self.model, self.tokens, needed, dtype, processes, *sizes)
 
     def _needed(self, todo: dict[NodeType, list[tuple[int, int]]]) -> NDArray[np.bool_]:
         """(N,): of each text, whether its states are what a missing vector is made of."""
-        wanted = np.zeros(len(self.tokens), dtype=bool)
+        is_needed = np.zeros(len(self.tokens), dtype=bool)
         for node_type, parts in todo.items():
             for start, stop in parts:
                 for edges in self._changed(node_type, start, stop).edges:
                     if edges.neighbor_type in self.tokens.text_offset:
-                        wanted[
+                        is_needed[
                             edges.neighbor.astype(np.int64) + self.tokens.text_offset[edges.neighbor_type]
                         ] = True
-        return wanted
+        for text_rows in self._aggregated_texts():
+            is_needed[text_rows] = True
+        return is_needed
+
+    @property
+    def _aggregating(self) -> list[NodeType]:
+        """The textless types whose vectors are made of neighbours as well."""
+        textless = [t for t in self.types if t in self.schema.textless]
+        return textless if self.trained.textless_fan_out else []
+
+    def _aggregated_texts(self) -> Iterator[NDArray[np.int64]]:
+        """The texts that they are made of, some at a time."""
+        for node_type in self._aggregating:
+            for start in range(0, self.schema.counts[node_type], ROWS):
+                rows = np.arange(start, min(start + ROWS, self.schema.counts[node_type]))
+                fan_out = self.trained.textless_fan_out
+                yield neighbor_text_rows(self.batcher.textless(node_type, rows, self.sampler, fan_out))
 
     def _changed(self, node_type: NodeType, start: int, stop: int) -> SampledNodes:
         """Of a part's nodes, those whose vectors are not known from an earlier embedding."""
@@ -244,13 +280,23 @@ class Embedding:
             bar.advance(total - missing)
             for node_type, parts in todo.items():
                 for start, stop in parts:
-                    self.vectors[node_type].write(start, self._part(node_type, start, stop, states))
-                    bar.advance(stop - start)
+                    part = self._part(node_type, start, stop, states, bar)
+                    self.vectors[node_type].write(start, part)
 
-    def _part(self, node_type: NodeType, start: int, stop: int, states: TextStates) -> NDArray[Any]:
-        vectors = np.empty((stop - start, self.trained.width), dtype=self.options.dtype)
+    def _part(self, node_type: NodeType, start: int, stop: int, states: TextStates, bar: Bar) -> NDArray[Any]:
+        vectors = np.empty((stop - start, self.width), dtype=self.options.dtype)
         nodes = self._changed(node_type, start, stop)
-        vectors[nodes.rows - start] = sampled_vectors(self.model, self.batcher, nodes, states).numpy()
+        self.anew += len(nodes.rows)
+        whole = sampled_vectors(
+            self.model,
+            self.batcher,
+            nodes,
+            states,
+            tokens_per_batch=self.tokens_per_batch,
+            advance=bar.advance,
+        )
+        bar.advance(stop - start - len(nodes.rows))
+        vectors[nodes.rows - start] = self.model.shortened(whole, self.width).numpy()
         if self.since is not None:
             kept = np.setdiff1d(np.arange(start, stop), nodes.rows)
             if len(kept):  # the earlier output may not have the type at all
@@ -302,7 +348,15 @@ class Embedding:
         assert isinstance(self.model, HeterogeneousEncoder)
         rows = torch.arange(part.start, part.stop, device=self.model.device)
         with torch.no_grad():
-            vectors = self.model.textless_vectors(node_type, rows).float().cpu().numpy()
+            whole = textless_vectors(
+                self.model,
+                self.batcher,
+                node_type,
+                np.arange(part.start, part.stop),
+                self.sampler,
+                self._states,
+            )
+            vectors = self.model.shortened(whole, self.width).numpy()
             h0 = self.model.textless.embeddings(node_type, rows).float().cpu().numpy()
         extra = {"h0": h0.astype(self.options.dtype)} if self._with_h0(node_type) else {}
         signatures = self._signatures.textless(node_type)[part]
@@ -312,6 +366,8 @@ class Embedding:
 def model_digest(model: NodeEncoder) -> str:
     """A digest of a model's weights and options."""
     config = {name: getattr(model.config, name) for name in model.config.option_names()}
+    if not config["widths"]:
+        del config["widths"]  # vectors of earlier versions have the same digest
     config["backbone"] = model.config.backbone
     digest = hashlib.blake2b(json.dumps(config, sort_keys=True).encode(), digest_size=16)
     for name, value in sorted(model.state_dict().items()):

@@ -19,14 +19,32 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from heterformer.digests import DIGESTS, digests_text, seal_parquet, write_digests
+from heterformer.embedding.vector_files import (
+    AGAIN,
+    KEY,
+    MANIFEST,
+    SEALED,
+    is_vector,
+    mapped_vectors,
+    opened_folder,
+    opened_table,
+    table_schema,
+)
 from heterformer.errors import InputError
-from heterformer.files import readable, replace_file, replace_folder, write_text
+from heterformer.files import (
+    damaged,
+    readable,
+    reading,
+    remove_file,
+    replace_file,
+    replace_folder,
+    write_text,
+)
 from heterformer.network.hashes import Hashes
 from heterformer.network.schema import NodeType
-from heterformer.untrusted import check_file_name
+from heterformer.stored import open_parquet, parquet_batches, read_json
 
-KEY = b"heterformer"  # of our entry in a Parquet file's metadata
-MANIFEST = "vectors.json"
 ROWS = 16_384  # written or read at a time
 
 Column = Literal["vector", "h0"]
@@ -67,9 +85,10 @@ def is_vectors_file(path: Path) -> bool:
 def written_metadata(path: Path) -> dict[str, Any] | None:
     """What the writer of a table noted in it, if it was written here."""
     try:
-        found = (pq.read_schema(path).metadata or {}).get(KEY)
-        return None if found is None else dict(json.loads(found))
-    except (OSError, pa.ArrowInvalid, ValueError, TypeError):
+        with open_parquet(path) as file:
+            content = (file.schema_arrow.metadata or {}).get(KEY)
+            return None if content is None else dict(json.loads(content))
+    except InputError:
         return None
 
 
@@ -96,7 +115,9 @@ def join_parts(folder: Path, count: int, layout: Layout) -> None:
     parts = [part_name(number, count) for number in range(count)]
     types = [node_type for node_type, nodes in layout.counts.items() if nodes]
     manifest = {"types": types, "parts": parts, **layout.metadata}
+    remove_file(folder / DIGESTS)  # of earlier vectors: a kill from here on leaves none that are wrong
     write_text(folder / MANIFEST, json.dumps(manifest, indent=1))
+    write_text(folder / DIGESTS, digests_text(folder, [MANIFEST, *parts]))
 
 
 def write_vectors(path: Path, layout: Layout, chunks: Iterator[Chunk]) -> None:
@@ -118,9 +139,10 @@ def _write_parquet(path: Path, layout: Layout, chunks: Iterator[Chunk]) -> None:
         *(pa.field(name, pa.list_(item, width)) for name, width in layout.extra.items()),
         pa.field("signature", pa.uint64()),
     ]
-    schema = pa.schema(fields, metadata={KEY: json.dumps(dict(layout.metadata)).encode()})
+    schema = pa.schema(fields, metadata={KEY: json.dumps(dict(layout.metadata)).encode(), SEALED: b""})
     # Vectors hardly compress and are all different: a dictionary of them only costs time.
-    with pq.ParquetWriter(path, schema, use_dictionary=["type"], compression="zstd") as writer:
+    options = {"use_dictionary": ["type"], "compression": "zstd", "write_page_checksum": True}
+    with pq.ParquetWriter(path, schema, **options) as writer:
         for chunk in chunks:
             columns = [
                 pa.array(chunk.ids, pa.string()),
@@ -135,6 +157,7 @@ def _write_parquet(path: Path, layout: Layout, chunks: Iterator[Chunk]) -> None:
                 pa.array(chunk.signatures),
             ]
             writer.write_table(pa.Table.from_arrays(columns, schema=schema))
+    seal_parquet(path)
 
 
 def _lists(values: NDArray[Any], kind: pa.DataType) -> pa.Array:
@@ -168,6 +191,9 @@ def _write_arrays(folder: Path, layout: Layout, chunks: Iterator[Chunk]) -> None
             file.write("]\n" if written[t] else "[]\n")
     manifest = {"types": list(written), **layout.metadata}
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+    for array in arrays.values():
+        array.flush()  # type: ignore[attr-defined]
+    write_digests(folder)
 
 
 def _new_array(path: Path, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
@@ -178,38 +204,8 @@ def _new_array(path: Path, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
     return array
 
 
-def _check_types(types: Sequence[Any], where: Path) -> None:
-    """Types become parts of files' names."""
-    for node_type in types:
-        check_file_name(node_type, where)
-
-
-def _check_arrays(folder: Path, types: Sequence[NodeType]) -> None:
-    """All files there, and as many rows in each array; no more than their headers is read."""
-    for node_type in types:
-        if (folder / f"{node_type}.ids.json").stat().st_size <= len("[]\n"):
-            continue  # of a type without nodes there is no array
-        rows: dict[Path, int] = {}
-        for name in (node_type, f"{node_type}.signatures", f"{node_type}.h0"):
-            path = folder / f"{name}.npy"
-            if path.is_file():
-                rows[path] = len(np.load(path, mmap_mode="r", allow_pickle=False))
-            elif not name.endswith(".h0"):
-                raise InputError(f"{path}: is missing; embed the network again.")
-        expected = rows[folder / f"{node_type}.npy"]
-        for path, found in rows.items():
-            if found != expected:
-                raise InputError(f"{path}: has {found:,} rows, expected {expected:,}, one for each vector.")
-
-
 def _array_name(node_type: NodeType, column: Column) -> str:
     return node_type if column == "vector" else f"{node_type}.{column}"
-
-
-def _is_vector(kind: pa.DataType) -> bool:
-    lists = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
-    numbers = (pa.types.is_floating, pa.types.is_integer)
-    return any(is_(kind) for is_ in lists) and any(is_(kind.value_type) for is_ in numbers)
 
 
 class Vectors:
@@ -249,46 +245,13 @@ class Vectors:
             >>> matrix = vectors.matrix("paper")  # (n, d), rows in the order of vectors.ids("paper")
         """
         path = readable(Path(path))
-        try:
-            if path.is_dir():
-                values = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
-                names = [check_file_name(name, path / MANIFEST) for name in values.get("parts", ())]
-                tables = tuple(path / name for name in names)
-                _check_types(values["types"], path / MANIFEST)
-                for table in tables:
-                    pq.read_schema(table)
-                if not tables:
-                    _check_arrays(path, values["types"])
-                return cls(path, values, tuple(values["types"]), tables, rows_at_once)
-            file = pq.ParquetFile(path, memory_map=True)
-            for name in ("id", "type", "vector"):
-                if name not in file.schema_arrow.names:
-                    raise InputError(
-                        f"{path}: has no column {name!r}, found {', '.join(file.schema_arrow.names)}."
-                    )
-            kind = file.schema_arrow.field("vector").type
-            if not _is_vector(kind):
-                raise InputError(f"{path}: column 'vector' holds {kind}, expected lists of numbers.")
-            metadata = json.loads((file.schema_arrow.metadata or {}).get(KEY, b"{}"))
-            types = [t for t in file.read(["type"]).column("type").unique().to_pylist() if t is not None]
-            if not types:
-                raise InputError(f"{path}: has no rows with a type, expected a vector for each node.")
-            _check_types(types, path)
-        except InputError:
-            raise
-        except (OSError, ValueError, KeyError, TypeError, pa.ArrowInvalid):
-            raise InputError(
-                f"{path}: holds no vectors, expected what 'heterformer embed' wrote or a Parquet table "
-                f"with the columns id, type and vector."
-            ) from None
-        return cls(path, metadata, tuple(types), (path,), rows_at_once)
+        return cls(path, *(opened_folder(path) if path.is_dir() else opened_table(path)), rows_at_once)
 
     def ids(self, node_type: NodeType) -> list[str]:
         """The ids, in the order of the vectors."""
         self._check(node_type)
         if not self.tables:
-            ids: list[str] = json.loads((self.path / f"{node_type}.ids.json").read_text(encoding="utf-8"))
-            return ids
+            return self._stored_ids(node_type)
         return [i for batch in self._parquet(node_type, ["id"]) for i in batch.column("id").to_pylist()]
 
     def matrix(self, node_type: NodeType) -> NDArray[Any]:
@@ -311,10 +274,11 @@ class Vectors:
         self._check(node_type)
         if not self.tables:
             return (self.path / f"{node_type}.h0.npy").is_file()
-        schema = pq.read_schema(self.tables[0])
-        if "h0" not in schema.names or not _is_vector(schema.field("h0").type):
+        schema = table_schema(self.tables[0])
+        if "h0" not in schema.names or not is_vector(schema.field("h0").type):
             return False
-        return not next(self._parquet(node_type, ["h0"])).column("h0").null_count  # a type with text has none
+        first = next(self._parquet(node_type, ["h0"]), None)
+        return first is not None and not first.column("h0").null_count  # a type with text has none
 
     def h0_width(self, node_type: NodeType) -> int:
         """How many numbers a short embedding has."""
@@ -330,7 +294,8 @@ class Vectors:
                 for _, vectors in self.chunks(node_type, column):
                     file.write(vectors.tobytes())
         _, first = next(self.chunks(node_type, column))
-        return np.asarray(np.memmap(path, dtype=first.dtype, mode="r")).reshape(-1, first.shape[1])
+        with reading(path, "remove it and start again"):
+            return np.asarray(np.memmap(path, dtype=first.dtype, mode="r")).reshape(-1, first.shape[1])
 
     def signatures(self, node_type: NodeType) -> Hashes:
         """(n,): what ``embed --since`` goes by."""
@@ -338,7 +303,7 @@ class Vectors:
         if not self.tables:
             return self._array(f"{node_type}.signatures")
         for table in self.tables:
-            schema = pq.read_schema(table)
+            schema = table_schema(table)
             if "signature" not in schema.names or schema.field("signature").type != pa.uint64():
                 raise InputError(f"{table}: has no column 'signature' of unsigned 64-bit numbers.")
         columns = [batch.column("signature") for batch in self._parquet(node_type, ["signature"])]
@@ -363,28 +328,35 @@ class Vectors:
             width = width or int(lengths[0])
             if vectors.null_count or (lengths != width).any() or not width:
                 row = int(np.argmax(lengths != width))
-                found = f"the {column} of {node_type} number {start + row + 1} has {lengths[row]} numbers"
-                raise InputError(f"{self.path}: {found}, expected {width or 'some'} as others have.")
+                problem = f"the {column} of {node_type} number {start + row + 1} has {lengths[row]} numbers"
+                raise InputError(f"{self.path}: {problem}, expected {width or 'some'} as others have.")
             if not np.isfinite(flat).all():
                 row = int(np.argmin(np.isfinite(flat))) // width
-                found = (
+                problem = (
                     f"the {column} of {node_type} number {start + row + 1} has a value that is not a number"
                 )
-                raise InputError(f"{self.path}: {found}.")
+                raise InputError(f"{self.path}: {problem}.")
             yield start, flat.reshape(len(vectors), -1)
             start += len(vectors)
 
     def _array(self, name: str) -> NDArray[Any]:
-        array: NDArray[Any] = np.load(self.path / f"{name}.npy", mmap_mode="r", allow_pickle=False)
-        return np.asarray(array)
+        return mapped_vectors(self.path, name)
+
+    def _stored_ids(self, node_type: NodeType) -> list[str]:
+        path = self.path / f"{node_type}.ids.json"
+        ids = read_json(path, AGAIN)
+        if not isinstance(ids, list) or not all(isinstance(node_id, str) for node_id in ids):
+            raise damaged(path, "expected a list of ids", AGAIN)
+        if ids and len(ids) != len(self._array(node_type)):
+            raise damaged(path, f"it has {len(ids):,} ids, as many as vectors expected", AGAIN)
+        return ids
 
     def _parquet(self, node_type: NodeType, columns: list[str]) -> Iterator[pa.RecordBatch]:
         for table in self.tables:
-            with pq.ParquetFile(table, memory_map=True) as file:
-                for batch in file.iter_batches(self._rows, columns=["type", *columns]):
-                    chosen = batch.filter(pc.equal(batch.column("type"), node_type))
-                    if len(chosen):
-                        yield chosen
+            for batch in parquet_batches(table, ["type", *columns], self._rows, AGAIN):
+                chosen = batch.filter(pc.equal(batch.column("type"), node_type))
+                if len(chosen):
+                    yield chosen
 
     def _check(self, node_type: NodeType) -> None:
         if node_type not in self.types:

@@ -10,9 +10,9 @@ import numpy as np
 
 from heterformer.errors import InputError
 from heterformer.evaluation.options import ClassificationOptions
-from heterformer.evaluation.stratified import LEAST_MEMBERS, PARTS, stratified_parts
 from heterformer.metrics import Repeated, classification_metrics
 from heterformer.network.labels import NAMED, Labels, LeftOut, Vectors
+from heterformer.network.stratified import LEAST_MEMBERS, PARTS, stratified_parts
 from heterformer.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -56,7 +56,9 @@ def classify(
     known = labels.vectors_of(chosen, vectors)  # (n, d)
     measured: dict[str, list[dict[str, float]]] = {name: [] for name in CLASSIFIERS}
     sizes = []
-    with progress_bar(progress or f"classifying {labels.node_type}", options.repeats * len(measured)) as bar:
+    with progress_bar(
+        progress or f"classifying {labels.node_type}", options.repeats * len(measured), "fits"
+    ) as bar:
         for repeat in range(options.repeats):
             rng = np.random.default_rng([options.seed, repeat + 1])
             part = stratified_parts(chosen.matrix, rng)  # (n,)
@@ -83,10 +85,10 @@ def _chosen(labels: Labels, options: ClassificationOptions) -> tuple[Labels, tup
     sample = labels.sample(options.max_nodes, np.random.default_rng(options.seed))
     chosen = sample.with_members(LEAST_MEMBERS)
     if len(chosen.classes) < 2:
-        found = (
+        problem = (
             f"found {len(chosen.classes)} of {len(labels.classes)} classes with {LEAST_MEMBERS} nodes or more"
         )
-        raise InputError(f"{labels.node_type}: {found} to divide 7:1:2, expected at least two.")
+        raise InputError(f"{labels.node_type}: {problem} to divide 7:1:2, expected at least two.")
     rare = tuple(name for name in sample.classes if name not in chosen.classes)
     if not rare:
         return chosen, labels.left_out

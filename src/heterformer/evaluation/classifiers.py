@@ -18,6 +18,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from heterformer.metrics import decided
 from heterformer.network.labels import Bools, Vectors
 from heterformer.training.early_stopping import EarlyStopping
 
@@ -32,17 +33,6 @@ def standardised(train: Vectors) -> Callable[[Vectors], NDArray[np.float32]]:
     deviation = train.std(0, dtype=np.float64)
     scale = np.where(deviation > 1e-6 * np.abs(mean), deviation, 1)  # below is rounding
     return lambda vectors: ((vectors - mean) / scale).astype(np.float32)
-
-
-def decided(scores: Vectors, multi: bool) -> Bools:
-    """The best class; where a node may have several, all with a score above 0 (a probability above a half).
-
-    A node of which no class is that likely has the best one all the same: every node has a class.
-    """
-    chosen = scores > 0 if multi else np.zeros(scores.shape, dtype=bool)  # (n, C)
-    none = ~chosen.any(1)
-    chosen[none, scores[none].argmax(1)] = True
-    return chosen
 
 
 def fit_majority(train: Examples, multi: bool) -> Predictor:

@@ -52,7 +52,7 @@ def cluster(
     chosen = _chosen(labels, options)
     known = labels.vectors_of(chosen, vectors)  # (n, d)
     measured = []
-    with progress_bar(progress or f"clustering {labels.node_type}", options.runs) as bar:
+    with progress_bar(progress or f"clustering {labels.node_type}", options.runs, "runs") as bar:
         for run in range(options.runs):
             seed = np.random.SeedSequence([options.seed, run + 1]).generate_state(1)[0]
             with warnings.catch_warnings():
@@ -69,6 +69,8 @@ def _chosen(labels: Labels, options: ClusteringOptions) -> Labels:
     single = labels.single().of_classes(top)
     chosen = single.sample(options.sample, np.random.default_rng(options.seed))
     if len(chosen.classes) < 2:
-        found = f"{len(chosen):,} nodes with exactly one class have {len(chosen.classes)} classes among them"
-        raise InputError(f"{labels.node_type}: {found}, expected at least two.")
+        problem = (
+            f"{len(chosen):,} nodes with exactly one class have {len(chosen.classes)} classes among them"
+        )
+        raise InputError(f"{labels.node_type}: {problem}, expected at least two.")
     return chosen

@@ -21,16 +21,13 @@ from heterformer.embedding.node_vectors import NodeVectors, Vectorized, looked_u
 from heterformer.errors import InputError
 from heterformer.evaluation.classification import ClassificationResult, classify
 from heterformer.evaluation.clustering import ClusteringResult, cluster
-from heterformer.evaluation.link_prediction import (
-    LinkPrediction,
-    PairSet,
-    predicted_pairs,
-    rank_pairs,
-    rank_with_model,
-)
+from heterformer.evaluation.link_prediction import LinkPrediction, PairSet, predicted_pairs
+from heterformer.evaluation.model_ranking import ModelVectors, rank_with_model
 from heterformer.evaluation.notes import Notes
 from heterformer.evaluation.open_run import OpenRun, open_run
 from heterformer.evaluation.options import EvaluateOptions, Task
+from heterformer.evaluation.pair_ranking import rank_pairs
+from heterformer.evaluation.recommendation import Recommendation, recommendations
 from heterformer.network.labels import Labels, labelled_types, labels_of_type
 from heterformer.network.schema import NodeType, Relation
 from heterformer.network.split.draw import make_split
@@ -68,6 +65,8 @@ class Evaluation:
 
     network: Network
     link_prediction: list[LinkPrediction] = field(default_factory=list)
+    recommendation: list[Recommendation] = field(default_factory=list)
+    """Of predicted relations with a textless end, such as what users have bought."""
     seen: tuple[str, ...] = ()
     """Relations whose asked pairs were shown to the model in training: their figures flatter it."""
     seen_by_vectors: tuple[str, ...] | None = ()
@@ -77,7 +76,13 @@ class Evaluation:
     notes: list[str] = field(default_factory=list)
 
 
-def evaluate(run: Path | str, options: EvaluateOptions | None = None, **changes: Any) -> Evaluation:
+def evaluate(
+    run: Path | str,
+    options: EvaluateOptions | None = None,
+    *,
+    network: Path | str | None = None,
+    **changes: Any,
+) -> Evaluation:
     """Evaluate a run: link prediction and, if the network has labels, classification and clustering.
 
     Nothing is written but the vectors that the run keeps for searching; ``heterformer evaluate`` also writes
@@ -86,6 +91,8 @@ def evaluate(run: Path | str, options: EvaluateOptions | None = None, **changes:
     Args:
         run: A folder that ``train`` wrote.
         options: Which tasks, on which labels, and how; the map is not drawn.
+        network: Evaluate on this network, which may have grown since training: pairs of new nodes are
+            the part "new", and pairs of the run's split that are gone are left out.
         changes: Fields of ``EvaluateOptions`` that differ from ``options``.
 
     Example:
@@ -95,7 +102,7 @@ def evaluate(run: Path | str, options: EvaluateOptions | None = None, **changes:
     options = replace(options or EvaluateOptions(), **changes)
     if options.split is not None:
         raise InputError("split is for vectors from elsewhere; a run is evaluated on its own split.")
-    return evaluate_run(open_run(run, options.device), options, for_map=False)[0]
+    return evaluate_run(open_run(run, options.device, network), options, for_map=False)[0]
 
 
 def evaluate_run(
@@ -110,20 +117,20 @@ def evaluate_run(
     Several processes share the ranking, which takes the time; the main process does the rest.
     """
     processes = processes or ProcessGroup()
-    found, notes = Evaluation(opened.network), Notes()
+    evaluation, notes = Evaluation(opened.network), Notes(list(opened.notes))
     with processes.main_process_first():
-        labels = _labels(found.network, opened.model.embedded_types, options, notes)
+        labels = _labels(evaluation.network, opened.model.embedded_types, options, notes)
     if options.wants("link_prediction"):
-        found = _links_of_run(found, opened, options, notes, processes)
+        evaluation = _links_of_run(evaluation, opened, options, notes, processes)
     if not processes.is_main:
-        return found, {}
+        return evaluation, {}
     vectors: Vectorized = {}
     if labels or (for_map and options.wants("map")):
         device, precision = options.device, options.precision
         store = SearchStore.open(opened.run, opened.network, device=device, precision=precision)
-        vectors = {t: NodeVectors.of_all(store.matrix(t)) for t in store.types}
-    _on_labels(found, labels, vectors, opened.split.hidden, options, notes)
-    return replace(found, notes=notes.sentences), vectors
+        vectors = {t: NodeVectors.from_matrix(store.matrix(t)) for t in store.types}
+    _on_labels(evaluation, labels, vectors, opened.split.hidden, options, notes)
+    return replace(evaluation, notes=notes.sentences), vectors
 
 
 def evaluate_vectors(
@@ -137,41 +144,48 @@ def evaluate_vectors(
     ``hidden_pairs`` are digests of the pairs that the vectors have not seen, by relation, as ``embed`` notes
     them; None if nothing is known.
     """
-    found, notes = Evaluation(network), Notes()
+    evaluation, notes = Evaluation(network), Notes()
     split = None if options.split is None else Split.open(options.split, network)
     labels = _labels(network, tuple(vectors), options, notes)
     if options.wants("link_prediction"):
         with notes.trying("No link prediction", "link_prediction"):
-            asked = split or make_split(network)
-            found = _links_of_vectors(found, vectors, asked, options, notes, hidden_pairs)
-        notes.insist("link_prediction", options.tasks, found.link_prediction)
-    _on_labels(found, labels, vectors, split.hidden if split else {}, options, notes)
-    return replace(found, notes=notes.sentences)
+            division = split or make_split(network)
+            evaluation = _links_of_vectors(evaluation, vectors, division, options, notes, hidden_pairs)
+        notes.insist("link_prediction", options.tasks, evaluation.link_prediction)
+    _on_labels(evaluation, labels, vectors, split.hidden if split else {}, options, notes)
+    return replace(evaluation, notes=notes.sentences)
 
 
 def _links_of_run(
-    found: Evaluation, opened: OpenRun, options: EvaluateOptions, notes: Notes, processes: ProcessGroup
+    evaluation: Evaluation, opened: OpenRun, options: EvaluateOptions, notes: Notes, processes: ProcessGroup
 ) -> Evaluation:
-    """The predicted relation's held-out pairs, then those of all others that the model can rank."""
+    """The predicted relations' held-out pairs, then those of all others that the model can rank."""
     network, model, split = opened.network, opened.model, opened.split
-    predicted = predicted_pairs(network, {part: getattr(split, part) for part in options.parts})
+    parts = {part: split.part(part) for part in options.parts} | {"new": split.part("new")}
+    pair_sets = predicted_pairs(network, parts)
+    predicted = [one for one in pair_sets if len(one.pairs)]  # another network may have none of a part
     others, drawn = _other_pair_sets(network, split, model.embedded_types, notes)
     # Pairs of other relations are hidden while they are asked for; the predicted relation's figures, which
     # are compared between runs, are of all neighbours that training had.
     hiding = VisibleNetwork.for_evaluation(network, split, drawn)
-    hiding_batcher = Batcher(hiding, opened.batcher.tokens)
+    hiding_batcher = Batcher(hiding, opened.batcher.tokens, attributes=opened.batcher.attributes)
     say_if_slow(options.precision, model.device)
     fast = torch.autocast(model.device.type, torch.bfloat16, enabled=options.precision == "bf16")
     with fast, stored_states(model, opened.batcher.tokens, opened.run.path, processes) as states:
-        ranks = rank_with_model(model, opened.batcher, predicted, opened.seed, states, processes)
+        read = ModelVectors(model, opened.batcher, opened.seed, states)
+        ranks = read.rank(predicted, processes)
+        unseen = split.hidden
+        visible = opened.batcher.visible
+        lists = recommendations(predicted, read.cached, visible, read.scorer, unseen, processes=processes)
         ranks += rank_with_model(model, hiding_batcher, others, opened.seed, states, processes)
     figures = [r.result(p, network.schema) for p, r in zip([*predicted, *others], ranks, strict=True)]
     notes.sentences.extend(note for one in figures for note in one.chance_notes())
-    return replace(found, link_prediction=figures, seen=tuple(n for n in drawn if n not in split.others))
+    seen = tuple(n for n in drawn if n not in split.others)
+    return replace(evaluation, link_prediction=figures, recommendation=lists, seen=seen)
 
 
 def _links_of_vectors(
-    found: Evaluation,
+    evaluation: Evaluation,
     vectors: Vectorized,
     split: Split,
     options: EvaluateOptions,
@@ -179,10 +193,11 @@ def _links_of_vectors(
     hidden_pairs: Mapping[str, str] | None,
 ) -> Evaluation:
     """A split's pairs among nodes that have vectors; whoever made those may have seen them."""
-    network = found.network
-    pair_sets = []
-    if _rankable(network.schema.predicted, tuple(vectors), notes):
-        pair_sets = predicted_pairs(network, {part: getattr(split, part) for part in options.parts})
+    network = evaluation.network
+    pair_sets: list[PairSet] = []
+    for relation in network.schema.predicted:
+        if _rankable(relation, tuple(vectors), notes):
+            pair_sets += [PairSet(part, relation, split.part(part)[relation.name]) for part in options.parts]
     others, drawn = _other_pair_sets(network, split, tuple(vectors), notes)
     pair_sets += others
     asked = []
@@ -203,14 +218,18 @@ def _links_of_vectors(
     scaled = options.similarity == "cosine"
 
     visible = VisibleNetwork.for_evaluation(network, split, drawn)
-    ranks = rank_pairs(asked, partial(looked_up, vectors, normalize=scaled), visible, _inner_product, known)
+    vectors_of = partial(looked_up, vectors, normalize=scaled)
+    ranks = rank_pairs(asked, vectors_of, visible, lambda _: _inner_product, known)
     figures = [r.result(p, network.schema) for p, r in zip(asked, ranks, strict=True)]
     notes.sentences.extend(note for one in figures for note in one.chance_notes())
     hiding, names = visible.hidden_pairs(), dict.fromkeys(one.relation.name for one in asked)
     seen = None
     if hidden_pairs is not None:
         seen = tuple(name for name in names if hidden_pairs.get(name) != hiding.get(name))
-    return replace(found, link_prediction=figures, seen_by_vectors=seen)
+    predicted = [one for one in asked if one.relation in network.schema.predicted]
+    products, hidden = (lambda _: _inner_product), split.hidden
+    lists = recommendations(predicted, vectors_of, visible, products, hidden, known)
+    return replace(evaluation, link_prediction=figures, recommendation=lists, seen_by_vectors=seen)
 
 
 def _inner_product(queries: Tensor, keys: Tensor) -> Tensor:
@@ -220,7 +239,7 @@ def _inner_product(queries: Tensor, keys: Tensor) -> Tensor:
 def _other_pair_sets(
     network: Network, split: Split, types: tuple[NodeType, ...], notes: Notes
 ) -> tuple[list[PairSet], dict[str, Pairs]]:
-    """Pairs of the relations besides the predicted one: those that the split holds out, or drawn now."""
+    """Pairs of the relations besides the predicted ones: those that the split holds out, or drawn now."""
     pairs: dict[str, Pairs] = {}
     for relation in other_relations(network):
         if _rankable(relation, types, notes):
@@ -248,21 +267,21 @@ def _labels(
     network: Network, types: tuple[NodeType, ...], options: EvaluateOptions, notes: Notes
 ) -> dict[NodeType, Labels]:
     """The labels of every type with vectors. It comes first: a mistake shows before hours of work."""
-    found: dict[NodeType, Labels] = {}
+    labels: dict[NodeType, Labels] = {}
     if not any(options.wants(task) for task in ON_LABELS):
-        return found
+        return labels
     with notes.trying("No classification and no clustering", *ON_LABELS):
         for node_type in (t for t in labelled_types(network) if t in types):
             with notes.trying(f"No classification and no clustering of {node_type}", *ON_LABELS):
-                found[node_type] = labels_of_type(network, node_type, options.labels)
-                notes.sentences.extend(f"{node_type}: {one}." for one in found[node_type].left_out)
+                labels[node_type] = labels_of_type(network, node_type, options.labels)
+                notes.sentences.extend(f"{node_type}: {one}." for one in labels[node_type].left_out)
     for task in ON_LABELS:
-        notes.insist(task, options.tasks, found)
-    return found
+        notes.insist(task, options.tasks, labels)
+    return labels
 
 
 def _on_labels(
-    found: Evaluation,
+    evaluation: Evaluation,
     labels: Mapping[NodeType, Labels],
     vectors: Vectorized,
     hidden: Mapping[NodeType, Ints],
@@ -273,11 +292,11 @@ def _on_labels(
     for node_type, all_labels in labels.items():
         known = all_labels.restricted(vectors[node_type].rows)
         unseen = hidden.get(node_type, np.empty(0, dtype=np.int64))
-        one = _of_type(found.network, known, vectors[node_type], unseen, options, notes)
-        found.classification.extend(one[0])
-        found.clustering.extend(one[1])
-    notes.insist("classification", options.tasks, found.classification)
-    notes.insist("clustering", options.tasks, found.clustering)
+        one = _of_type(evaluation.network, known, vectors[node_type], unseen, options, notes)
+        evaluation.classification.extend(one[0])
+        evaluation.clustering.extend(one[1])
+    notes.insist("classification", options.tasks, evaluation.classification)
+    notes.insist("clustering", options.tasks, evaluation.clustering)
 
 
 def _of_type(
@@ -298,12 +317,12 @@ def _of_type(
     for setting, chosen in settings.items() if options.wants("classification") else ():
         with notes.trying(f"No {setting} classification", "classification"):
             title = f"classifying {node_type} ({setting})"
-            result = classify(vectors.of(chosen.rows), chosen, options.classification, rate, title)
+            result = classify(vectors.lookup(chosen.rows), chosen, options.classification, rate, title)
             classified.append(Classified(node_type, setting, result))
             here = result.left_out[len(chosen.left_out) :]
             notes.sentences.extend(f"{node_type} ({setting}): {one}." for one in here)
     if options.wants("clustering") and not textless:
         with notes.trying("No clustering", "clustering"):
-            grouped = cluster(vectors.of(labels.rows), labels, options.clustering)
+            grouped = cluster(vectors.lookup(labels.rows), labels, options.clustering)
             clustered.append(Clustered(node_type, grouped))
     return classified, clustered

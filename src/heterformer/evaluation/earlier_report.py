@@ -13,6 +13,7 @@ from heterformer.evaluation.clustering import ClusteringResult
 from heterformer.evaluation.core import Classified, Clustered, Evaluation
 from heterformer.evaluation.link_prediction import LinkPrediction
 from heterformer.evaluation.options import TASKS, EvaluateOptions, Task
+from heterformer.evaluation.recommendation import Recommendation
 from heterformer.metrics import CLASSIFICATION_METRICS, Repeated
 from heterformer.network.labels import LeftOut
 from heterformer.progress import say
@@ -60,7 +61,7 @@ class EarlierReport:
             say(f"{self.path.parent}: the report is replaced; its {_listed(old)} lacked metrics.")
         if not kept:
             return evaluation, options
-        say(f"{self.path.parent}: {_listed(kept)} of the earlier report stay.")
+        say(f"{self.path.parent}: kept {_listed(kept)} from the earlier report.")
         tasks = tuple(task for task in TASKS if options.wants(task) or task in kept)
         return self._joined(evaluation, kept.values()), replace(
             options, tasks=() if tasks == TASKS else tasks
@@ -82,6 +83,9 @@ class EarlierReport:
                 by_vectors = values["seen_by_vectors"]
                 return {
                     task: results,
+                    "recommendation": [
+                        Recommendation.from_json(one) for one in values.get("recommendation", [])
+                    ],
                     "seen": tuple(values["seen_in_training"]),
                     "seen_by_vectors": None if by_vectors is None else tuple(by_vectors),
                 }

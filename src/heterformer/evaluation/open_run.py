@@ -1,28 +1,21 @@
-"""A run opened for evaluation, and link prediction on its own split."""
+"""A run opened for evaluation."""
 
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from heterformer.batches.batcher import Batcher
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.device import Device, chosen_device
-from heterformer.distributed import ProcessGroup
-from heterformer.evaluation.link_prediction import (
-    LinkPrediction,
-    RankingSizes,
-    evaluate_link_prediction,
-    predicted_pairs,
-)
+from heterformer.errors import InputError
 from heterformer.models.contract import NodeEncoder
-from heterformer.models.plm.loading import load_tokenizer
-from heterformer.network.split.pairs import Pairs
-from heterformer.network.split.split import Part, Split
+from heterformer.network.split.other_network import on_other_network
+from heterformer.network.split.split import Split
 from heterformer.network.store import Network
-from heterformer.network.tokens import open_tokens
 from heterformer.training.run import Run
+from heterformer.training.run_folder import SPLIT
 from heterformer.training.unseen import adapt_to_network
 
 
@@ -35,34 +28,47 @@ class OpenRun:
     split: Split
     model: NodeEncoder
     batcher: Batcher
+    notes: list[str] = field(default_factory=list)
+    """What another network than the run's own has lost or gained."""
+
+    @property
+    def is_other_network(self) -> bool:
+        """Whether it is not the network that the run was trained on."""
+        return bool(self.network.fingerprint != self.run.config()["fingerprint"])
 
     @property
     def seed(self) -> int:
         return self.run.options().seed
 
 
-def open_run(path: Path | str, device: Device = "auto") -> OpenRun:
-    """Open a run folder, finished or not: the best model so far."""
+def open_run(path: Path | str, device: Device = "auto", network: Path | str | None = None) -> OpenRun:
+    """Open a run folder, finished or not: the best model so far.
+
+    With ``network``, the run's split is asked for in that network, which may have grown since training.
+    """
     run = Run(path)
-    network = run.network()
+    opened = run.open_network(network)
     model = run.model().to(chosen_device(device))
-    split = run.split(network)
-    tokens = open_tokens(network, load_tokenizer(run.path))
-    visible = VisibleNetwork.for_evaluation(network, split)
+    split, notes = _split(run, opened)
+    tokens = model.open_tokens(opened)
+    visible = VisibleNetwork.for_evaluation(opened, split)
     with tempfile.TemporaryDirectory(prefix="heterformer-") as folder:
         # Training may not have seen all nodes.
         model, _ = adapt_to_network(model, visible, tokens, Path(folder))
-    return OpenRun(run, network, split, model, Batcher(visible, tokens))
+    batcher = Batcher(visible, tokens, attributes=model.center_attributes(opened))
+    return OpenRun(run, opened, split, model, batcher, notes)
 
 
-def link_prediction_of(
-    opened: OpenRun,
-    parts: tuple[Part, ...],
-    processes: ProcessGroup | None = None,
-    sizes: RankingSizes | None = None,
-) -> list[LinkPrediction]:
-    """Link prediction of the run's own held-out pairs."""
-    pairs: dict[str, Pairs] = {part: getattr(opened.split, part) for part in parts}
-    pair_sets = predicted_pairs(opened.network, pairs)
-    model, batcher, folder = opened.model, opened.batcher, opened.run.path
-    return evaluate_link_prediction(model, batcher, pair_sets, opened.seed, folder, processes, sizes)
+def _split(run: Run, network: Network) -> tuple[Split, list[str]]:
+    """The run's split in its own network or another one, and what differs there."""
+    if network.fingerprint == run.config()["fingerprint"]:
+        return run.split(network), []
+    if not (run.path / SPLIT).is_file():
+        raise InputError(f"{run.path}: has no {SPLIT} yet; run 'heterformer train' again.")
+    new, notes = run.new_rows(network), list[str]()
+    for node_type, rows in new.items():
+        notes.append(f"{len(rows):,} {node_type} nodes are new since training.")
+    split, gone = on_other_network(run.path / SPLIT, network, new, run.options().seed)
+    if not run.has_own_network:
+        notes.append("The run's own network cannot be opened, so no node is known to be new.")
+    return split, notes + gone

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from tyro.conf import arg
 
@@ -11,11 +11,10 @@ from heterformer.embedding.options import Precision
 from heterformer.errors import OptionError
 from heterformer.maps.options import MapOptions
 from heterformer.network.label_options import LabelOptions
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
+from heterformer.options import check_seed
 
 Task = Literal["link_prediction", "classification", "clustering", "map"]
+MAX_HIDDEN = 100_000  # units, far beyond any use
 TASKS: tuple[Task, ...] = ("link_prediction", "classification", "clustering", "map")
 
 
@@ -26,26 +25,27 @@ class ClassificationOptions:
     hidden: int = 200
     """Width of the MLP's hidden layer."""
     repeats: int = 5
-    """Divide the nodes 7:1:2 and train so many times; figures are means."""
+    """Number of times the nodes are divided 7:1:2 and the classifier is trained; figures are means."""
     learning_rate: float | None = None
-    """Of the MLP; unless given, the paper's .001 for text-rich and .01 for textless nodes."""
+    """Learning rate of the MLP; unless given, the paper's .001 for text-rich and .01 for textless nodes."""
     batch_size: int = 128
     """Nodes per step of the MLP."""
     patience: int = 10
-    """Stop after so many epochs without a lower validation loss."""
+    """Number of epochs without a lower validation loss after which training stops."""
     max_epochs: int = 200
-    """Train the MLP for at most so many epochs."""
+    """Maximum number of epochs of the MLP."""
     max_nodes: int | None = None
-    """Classify so many nodes of a type, drawn at random; all of them unless given."""
+    """Number of nodes of a type to classify, drawn at random; all of them unless given."""
     seed: int = 0
     """Seed of the parts, of the MLP's start and of the nodes that are drawn."""
 
     def __post_init__(self) -> None:
-        if self.seed < 0:
-            raise OptionError(self, "seed", f"is {self.seed}, expected 0 or more.")
+        check_seed(self)
         for name, value in asdict(self).items():
             if name != "seed" and value is not None and not value > 0:
                 raise OptionError(self, name, f"is {value}, expected more than 0.")
+        if self.hidden > MAX_HIDDEN:
+            raise OptionError(self, "hidden", f"is {self.hidden}, expected at most {MAX_HIDDEN:,}.")
 
     def learning_rate_of(self, textless: bool) -> float:
         """What was asked for, or else the paper's for this kind of node."""
@@ -57,16 +57,17 @@ class ClusteringOptions:
     """How k-means is run, and on which nodes."""
 
     runs: int = 10
-    """Run k-means so many times from other starts; figures are means."""
+    """Number of k-means runs, each from another start; figures are means."""
     sample: int | None = None
-    """Cluster so many nodes of a type, drawn at random; the paper takes 20,000 of DBLP's."""
+    """Number of nodes of a type to cluster, drawn at random; the paper takes 20,000 of DBLP's."""
     top_classes: int | None = None
-    """Only nodes of the so many most frequent classes; the paper takes 10 of DBLP's."""
+    """Number of most frequent classes to keep; the paper keeps 10 of DBLP's."""
     seed: int = 0
     """Seed of the sample and of the starts."""
 
     def __post_init__(self) -> None:
-        least = {"runs": 1, "sample": 2, "top_classes": 2, "seed": 0}
+        check_seed(self)
+        least = {"runs": 1, "sample": 2, "top_classes": 2}
         for name, bound in least.items():
             value = getattr(self, name)
             if value is not None and value < bound:
@@ -82,10 +83,10 @@ class EvaluateOptions:
     parts: tuple[Literal["validation", "test"], ...] = ("validation", "test")
     """Which pairs of the predicted relation to rank."""
     similarity: Literal["inner", "cosine"] = "inner"
-    """How --vectors are compared in link prediction; a run's are compared as they were trained."""
+    """How vectors from a file are compared in link prediction; a run's are compared as they were trained."""
     split: str | None = None
-    """With --vectors: ask for the pairs of this split, which 'heterformer split' or a run wrote, and classify
-    the nodes that it hides from training apart."""
+    """For vectors from a file: the split whose pairs to rank, which 'heterformer split' or a run wrote; nodes
+    that it hides from training are classified separately."""
     precision: Precision = "float32"
     """Precision of matrix products that make a run's vectors; bf16 is faster where the processor has it,
     and rounds."""
@@ -107,22 +108,3 @@ class EvaluateOptions:
 
     def wants(self, task: Task) -> bool:
         return not self.tasks or task in self.tasks
-
-
-def as_flags(options: DataclassInstance, every: bool = False) -> list[str]:
-    """The words of a command line that ask for these options: for those that are not usual, or for all."""
-    usual = _flat(asdict(type(options)()))
-    words = []
-    for name, value in _flat(asdict(options)).items():
-        if name != "json" and value not in (None, ()) and (every or value != usual[name]):
-            values = map(str, value) if isinstance(value, tuple) else [str(value)]
-            words += [f"--{name.replace('_', '-')}", *values]
-    return words
-
-
-def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Every option under the name that its flag has."""
-    found: dict[str, Any] = {}
-    for name, value in values.items():
-        found |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
-    return found

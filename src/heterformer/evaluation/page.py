@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -18,53 +17,70 @@ from heterformer.evaluation.core import Evaluation
 from heterformer.evaluation.earlier_report import EarlierReport
 from heterformer.evaluation.link_prediction import LinkPrediction
 from heterformer.evaluation.open_run import OpenRun
-from heterformer.evaluation.options import EvaluateOptions, as_flags
+from heterformer.evaluation.options import EvaluateOptions
 from heterformer.evaluation.tables import (
     HIDE_SPLIT,
     SEEN_BY_VECTORS,
     classification_table,
     clustering_table,
+    recommendation_table,
     relations_table,
 )
 from heterformer.files import write_text
 from heterformer.network.store import Network
 from heterformer.tables import Sheet
-from heterformer.training.options import as_flags as training_flags
+from heterformer.training.options import TrainingOptions
 
 Reported = tuple[Evaluation, dict[str, Any]]
 PAGE, VALUES = "report.md", "report.json"
 FIGURES = {"map.png": "Map", "training.png": "Training"}  # file to heading, in the page's order
 
 
-def sheets(found: Evaluation) -> list[Sheet]:
+class ReportCommands(Protocol):
+    """The command lines on a page. The caller spells flags."""
+
+    def train(self, network: Path, run: Path, options: TrainingOptions) -> str: ...
+
+    def evaluate(self, options: EvaluateOptions) -> str: ...
+
+    def all_flags(self, options: EvaluateOptions) -> str: ...
+
+
+def sheets(evaluation: Evaluation) -> list[Sheet]:
     """What the terminal shows."""
-    on, tables = f"on {found.network.name}", []
-    if found.link_prediction:
+    on, tables = f"on {evaluation.network.name}", []
+    if evaluation.link_prediction:
         tables.append(
             relations_table(
-                found.link_prediction, found.seen, f"link prediction {on}", found.seen_by_vectors or ()
+                evaluation.link_prediction,
+                evaluation.seen,
+                f"link prediction {on}",
+                evaluation.seen_by_vectors or (),
             )
         )
-    if found.classification:
-        tables.append(classification_table(found.classification, f"node classification {on}"))
-    if found.clustering:
-        tables.append(clustering_table(found.clustering, f"node clustering {on}"))
+    if evaluation.recommendation:
+        tables.append(recommendation_table(evaluation.recommendation, f"recommendation {on}"))
+    if evaluation.classification:
+        tables.append(classification_table(evaluation.classification, f"node classification {on}"))
+    if evaluation.clustering:
+        tables.append(clustering_table(evaluation.clustering, f"node clustering {on}"))
     return tables
 
 
-def as_json(found: Evaluation, about: Mapping[str, Any]) -> dict[str, Any]:
+def as_json(evaluation: Evaluation, about: Mapping[str, Any]) -> dict[str, Any]:
     """Every figure, each repeat's included."""
     return {
         **about,
-        "network": found.network.name,
-        "link_prediction": link_prediction_json(found.link_prediction),
-        "seen_in_training": list(found.seen),
-        "seen_by_vectors": None if found.seen_by_vectors is None else list(found.seen_by_vectors),
-        "classification": [asdict(one) for one in found.classification],
+        "network": evaluation.network.name,
+        "link_prediction": link_prediction_json(evaluation.link_prediction),
+        "recommendation": [one.to_json() for one in evaluation.recommendation],
+        "seen_in_training": list(evaluation.seen),
+        "seen_by_vectors": None if evaluation.seen_by_vectors is None else list(evaluation.seen_by_vectors),
+        "classification": [asdict(one) for one in evaluation.classification],
         "clustering": [
-            {"node_type": one.node_type, "result": one.result.to_json()} for one in found.clustering
+            {"node_type": one.node_type, "result": one.result.to_json()} for one in evaluation.clustering
         ],
-        "notes": found.notes,
+        "notes": evaluation.notes,
     }
 
 
@@ -76,18 +92,18 @@ def link_prediction_json(results: Sequence[LinkPrediction]) -> dict[str, Any]:
     return values
 
 
-def about_run(opened: OpenRun) -> dict[str, Any]:
+def about_run(opened: OpenRun, commands: ReportCommands) -> dict[str, Any]:
     """What the page says of a run before any figure."""
     options, (position, early) = opened.run.options(), opened.run.progress()
-    folders = [str(opened.network.path), str(opened.run.path)]
-    command = ["heterformer", "train", *folders, *training_flags(options)]
+    config = opened.run.config()
     return {
         "title": f"{options.model.display_name} on {opened.network.name}",
         "backbone": options.model.backbone,
         "steps": position.step,
         "best_step": early.best_step,
         "seed": options.seed,
-        "command": shlex.join(command),
+        "command": commands.train(Path(config["network"]), opened.run.path, options),
+        **({"fingerprint": opened.network.fingerprint} if opened.is_other_network else {}),
     }
 
 
@@ -105,48 +121,45 @@ def about_vectors(path: Path, network: Network, vectors: Vectorized) -> dict[str
     }
 
 
-def how_evaluated(of: Sequence[str], options: EvaluateOptions) -> dict[str, Any]:
+def how_evaluated(commands: ReportCommands, options: EvaluateOptions) -> dict[str, Any]:
     """The command that gives the same figures, and all options, those that are as usual included."""
     return {
-        "command": shlex.join(["heterformer", "evaluate", *of, *as_flags(options)]),
-        "all_flags": shlex.join(as_flags(options, every=True)),
+        "command": commands.evaluate(options),
+        "all_flags": commands.all_flags(options),
         "options": asdict(replace(options, json=False)),
     }
 
 
 def write_report(
-    found: Evaluation,
+    evaluation: Evaluation,
     about: Mapping[str, Any],
-    of: Sequence[str],
+    commands: ReportCommands,
     out: Path,
     drawn: Sequence[Path],
     options: EvaluateOptions,
 ) -> Reported:
-    """``report.md`` and ``report.json`` in the folder ``out``; what is there of other tasks may stay.
-
-    ``of`` are the words of the command that say what was evaluated.
-    """
+    """``report.md`` and ``report.json`` in the folder ``out``; what is there of other tasks may stay."""
     figures = list(drawn)
     if earlier := EarlierReport.open(out / VALUES):
-        found, options = earlier.joined(found, about, options)
+        evaluation, options = earlier.joined(evaluation, about, options)
         figures += [path for path in earlier.figures(options) if path not in figures]
     names = [path.relative_to(out).as_posix() for path in figures]
-    about = {**about, "evaluation": how_evaluated(of, options), "figures": names}
-    write_text(out / VALUES, json.dumps(as_json(found, about), indent=1, ensure_ascii=False))
-    write_text(out / PAGE, as_markdown(found, about))
-    return found, about
+    about = {**about, "evaluation": how_evaluated(commands, options), "figures": names}
+    write_text(out / VALUES, json.dumps(as_json(evaluation, about), indent=1, ensure_ascii=False))
+    write_text(out / PAGE, as_markdown(evaluation, about))
+    return evaluation, about
 
 
-def as_markdown(found: Evaluation, about: Mapping[str, Any]) -> str:
+def as_markdown(evaluation: Evaluation, about: Mapping[str, Any]) -> str:
     """The page."""
-    schema = found.network.schema
+    schema = evaluation.network.schema
     counts = ", ".join(
         f"{schema.counts[t]:,} {t} nodes{' with text' if t in schema.text_rich else ''}"
         for t in schema.node_types
     )
     parts = [
         f"# {markdown_text(about['title'])}",
-        f"The network: {counts}; predicted relation: {schema.predict}.",
+        f"The network: {counts}; predicted: {', '.join(schema.shares)}.",
     ]
     if "command" in about:
         trained = (
@@ -154,9 +167,9 @@ def as_markdown(found: Evaluation, about: Mapping[str, Any]) -> str:
         )
         parts += [f"{trained}, seed {about['seed']}:", f"```\n{about['command']}\n```"]
     else:
-        parts.append(f"Vectors from `{about['vectors']}`. {_what_vectors_saw(found)}".rstrip())
-    for sheet in sheets(found):
-        heading = sheet.title.removesuffix(f" on {found.network.name}").capitalize()
+        parts.append(f"Vectors from `{about['vectors']}`. {_what_vectors_saw(evaluation)}".rstrip())
+    for sheet in sheets(evaluation):
+        heading = sheet.title.removesuffix(f" on {evaluation.network.name}").capitalize()
         parts += [f"## {heading}", sheet.markdown() + "."]
     drawn = {Path(name).name: name for name in about["figures"]}
     for name, heading in FIGURES.items():
@@ -167,18 +180,18 @@ def as_markdown(found: Evaluation, about: Mapping[str, Any]) -> str:
     how = about["evaluation"]
     parts += ["## How it was evaluated", f"```\n{how['command']}\n```"]
     parts.append(f"With every option, seeds included:\n\n```\n{_wrapped(how['all_flags'])}\n```")
-    if found.notes:
-        parts += ["## Notes", "\n".join(f"- {markdown_text(note)}" for note in found.notes)]
+    if evaluation.notes:
+        parts += ["## Notes", "\n".join(f"- {markdown_text(note)}" for note in evaluation.notes)]
     return "\n\n".join(parts) + "\n"
 
 
-def _what_vectors_saw(found: Evaluation) -> str:
+def _what_vectors_saw(evaluation: Evaluation) -> str:
     """A warning, unless link prediction is fair or not there."""
-    if not found.link_prediction or found.seen_by_vectors == ():
+    if not evaluation.link_prediction or evaluation.seen_by_vectors == ():
         return ""
-    if found.seen_by_vectors is None:
+    if evaluation.seen_by_vectors is None:
         return "Nobody knows which pairs were seen when they were made: link prediction may flatter them."
-    return f"{SEEN_BY_VECTORS.capitalize()}: {', '.join(found.seen_by_vectors)}. {HIDE_SPLIT}."
+    return f"{SEEN_BY_VECTORS.capitalize()}: {', '.join(evaluation.seen_by_vectors)}. {HIDE_SPLIT}."
 
 
 def _wrapped(flags: str) -> str:

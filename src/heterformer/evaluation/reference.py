@@ -18,11 +18,11 @@ def popularity(visible: VisibleNetwork, relation: Relation) -> Tensor:
     Equal numbers are put into a random order: ties count against a model, and this one has many.
     """
     schema = visible.network.schema
-    found = visible.adjacency(relation.target, relation.source)
-    shown = found.adjacency.edge_type == schema.edge_types.index(relation.backward)  # (E,)
-    shown[found.gone] = False
-    rows = np.repeat(np.arange(schema.counts[relation.target]), np.diff(found.adjacency.indptr))
-    edges = np.bincount(rows[shown], minlength=schema.counts[relation.target])
+    backward = visible.adjacency(relation.target, relation.source)
+    is_relation = backward.adjacency.edge_type == schema.edge_types.index(relation.backward)  # (E,)
+    is_relation[backward.gone] = False
+    rows = np.repeat(np.arange(schema.counts[relation.target]), np.diff(backward.adjacency.indptr))
+    edges = np.bincount(rows[is_relation], minlength=schema.counts[relation.target])
     return torch.from_numpy(edges + np.random.default_rng(0).random(len(edges)))
 
 

@@ -12,7 +12,7 @@ from heterformer.evaluation.core import Evaluation, evaluate_run, evaluate_vecto
 from heterformer.evaluation.notes import Notes
 from heterformer.evaluation.open_run import open_run
 from heterformer.evaluation.options import EvaluateOptions
-from heterformer.evaluation.page import Reported, about_run, about_vectors, write_report
+from heterformer.evaluation.page import ReportCommands, Reported, about_run, about_vectors, write_report
 from heterformer.files import file_lock
 from heterformer.maps.core import Selection
 from heterformer.maps.draw import draw_map
@@ -20,44 +20,62 @@ from heterformer.network.store import Network
 from heterformer.training.figure import draw_run
 
 
-def report_on_run(path: Path, options: EvaluateOptions, processes: ProcessGroup | None = None) -> Reported:
-    """Evaluate a run; the page is RUN/report.md, which of several processes the first one writes."""
+def report_on_run(
+    path: Path,
+    options: EvaluateOptions,
+    commands: ReportCommands,
+    processes: ProcessGroup | None = None,
+    network: Path | None = None,
+    out: Path | None = None,
+) -> Reported:
+    """Evaluate a run, on its own network or another one.
+
+    The page is report.md in ``out``, by default the run; of several processes the first one writes it.
+    """
+    out = out or path
+    _check_folder(out)
     processes = processes or ProcessGroup()
     with ExitStack() as held:
         with processes.main_process_first():
             if options.split is not None:
-                problem = "goes with vectors; a run is asked for the pairs of its own split."
+                problem = "applies only to vectors; a run uses its own split."
                 raise OptionError(options, "split", problem)
-            opened = open_run(path, options.device)
+            opened = open_run(path, options.device, network)
             _check_map(opened.network, options)
             if processes.is_main:
-                held.enter_context(_report_lock(path))
+                held.enter_context(_report_lock(out))
         if processes.world_size > 1:
             opened.model.to(processes.device)
-        found, vectors = evaluate_run(opened, options, processes)
+        evaluation, vectors = evaluate_run(opened, options, processes)
         if not processes.is_main:
-            return found, {}
-        figures = draw_run(opened.run, path / "figures") + _map(found, vectors, path, options)
-        return write_report(found, about_run(opened), [str(path)], path, figures, options)
+            return evaluation, {}
+        out.mkdir(parents=True, exist_ok=True)
+        figures = draw_run(opened.run, out / "figures") + _map(evaluation, vectors, out, options)
+        return write_report(evaluation, about_run(opened, commands), commands, out, figures, options)
 
 
-def report_on_vectors(file: Path, folder: Path, out: Path, options: EvaluateOptions) -> Reported:
+def report_on_vectors(
+    file: Path, folder: Path, out: Path, options: EvaluateOptions, commands: ReportCommands
+) -> Reported:
     """Evaluate vectors from elsewhere; the page is OUT/report.md."""
     network = Network.open(folder)
     vectors = given_vectors(file, network)
-    if out.exists() and not out.is_dir():
-        raise InputError(f"{out}: is a file, expected a folder for the report.")
+    _check_folder(out)
     _check_map(network, options)
     with _report_lock(out):
-        found = evaluate_vectors(network, vectors, options, hidden_pairs(file))
+        evaluation = evaluate_vectors(network, vectors, options, hidden_pairs(file))
         out.mkdir(parents=True, exist_ok=True)
-        figures, about = _map(found, vectors, out, options), about_vectors(file, network, vectors)
-        of = [str(folder), "--vectors", str(file), "--out", str(out)]
-        return write_report(found, about, of, out, figures, options)
+        figures, about = _map(evaluation, vectors, out, options), about_vectors(file, network, vectors)
+        return write_report(evaluation, about, commands, out, figures, options)
+
+
+def _check_folder(out: Path) -> None:
+    if out.exists() and not out.is_dir():
+        raise InputError(f"{out}: is a file, expected a folder for the report.")
 
 
 def _report_lock(out: Path) -> AbstractContextManager[None]:
-    """Of two evaluations into one folder the second waits, then keeps what the first has found."""
+    """Of two evaluations into one folder the second waits, then keeps the results of the first."""
     waiting = f"{out}: another process is evaluating it; waiting for it."
     return file_lock(out.with_name(f"{out.name}.evaluate"), waiting=waiting)
 
@@ -65,15 +83,15 @@ def _report_lock(out: Path) -> AbstractContextManager[None]:
 def _check_map(network: Network, options: EvaluateOptions) -> None:
     """A mistake shows before the tasks are done."""
     if options.wants("map"):
-        Selection.of(network, network.schema.node_types, options.map)
+        Selection.choose(network, network.schema.node_types, options.map)
 
 
-def _map(found: Evaluation, vectors: Vectorized, out: Path, options: EvaluateOptions) -> list[Path]:
+def _map(evaluation: Evaluation, vectors: Vectorized, out: Path, options: EvaluateOptions) -> list[Path]:
     """The map of the nodes that have vectors."""
     if not options.wants("map"):
         return []
-    notes, drawn = Notes(found.notes), list[Path]()
+    notes, drawn = Notes(evaluation.notes), list[Path]()
     with notes.trying("No map", "map"):
-        drawn = draw_map(found.network, vectors, out / "figures", options.map)
+        drawn = draw_map(evaluation.network, vectors, out / "figures", options.map)
     notes.insist("map", options.tasks, drawn)
     return drawn

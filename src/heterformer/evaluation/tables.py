@@ -7,11 +7,13 @@ from collections.abc import Collection, Mapping, Sequence
 from heterformer.evaluation.classification import CLASSIFIERS
 from heterformer.evaluation.core import Classified, Clustered
 from heterformer.evaluation.link_prediction import LinkPrediction
+from heterformer.evaluation.recommendation import Recommendation
 from heterformer.metrics import (
     CLASSIFICATION_METRICS,
     CLUSTERING_METRICS,
     QUERY_ALONE_METRICS,
     RANKING_METRICS,
+    RECOMMENDATION_METRICS,
     RankingMetric,
     Repeated,
 )
@@ -26,19 +28,6 @@ ALONE_NOTE = "alone: queries are read without their neighbours, as a search read
 REFERENCE_NOTE = f"{POPULARITY}: the same keys ranked by their number of edges; {CHANCE}: by guessing"
 SHORT_PARTS = {"validation": "valid."}  # eleven columns must fit into eighty characters
 CLASSIFIER_NAMES = {"mlp": "MLP", "logistic_regression": "log. regression", "majority": "majority class"}
-
-
-def link_prediction_table(rows: Mapping[str, Sequence[LinkPrediction]], title: str) -> Sheet:
-    """One row per model and part: the metrics of the in-batch ranking, then those of the full ranking."""
-    lines = [
-        (name, part, *cells)
-        for name, results in rows.items()
-        for one in results
-        for part, cells in _readings(one, one.part)
-    ]
-    results = [one for several in rows.values() for one in several]
-    note = _note(results, f"all {results[0].candidates:,} candidates")
-    return Sheet(title, ("", "part", *RANKING_HEADINGS), tuple(lines), note, text_columns=2)
 
 
 def relations_table(
@@ -61,9 +50,12 @@ def relations_table(
             name, sizes = "", ("", "")
         if one is last[one.relation]:
             lines += [("", part, "", "", *cells) for part, cells in _references(one)]
-    note = f"{_note(results, 'so many candidates')}. {REFERENCE_NOTE}"
+    note = f"{_note(results, 'all candidates')}. {REFERENCE_NOTE}"
     if len({one.relation for one in results}) > 1:
-        note += ". For relations besides the predicted one, these are left out of the batch too"
+        without = "the query's other true keys are left out of the batch too"
+        note += f". For relations besides the predicted one, {without}"
+    if any(one.part == "new" for one in results):
+        note += ". new: pairs of nodes that the network has got since training, one for each query"
     if seen:
         note += (
             f". {SEEN}: training saw these pairs, except those of held-out nodes; "
@@ -141,6 +133,34 @@ def clustering_table(results: Sequence[Clustered], title: str) -> Sheet:
     )
     headings = ("nodes", "clustered", "classes", *(metric.heading for metric in CLUSTERING_METRICS))
     return Sheet(title, headings, tuple(rows), note, text_columns=1)
+
+
+def recommendation_table(results: Sequence[Recommendation], title: str) -> Sheet:
+    """By relation, part and group of pairs; below each, what popularity gives."""
+    lines = []
+    for one in results:
+        names = (one.relation, SHORT_PARTS.get(one.part, one.part), one.group)
+        sizes = (f"{one.queries:,}", f"{one.candidates:,}")
+        for words, metrics in ((names, one.metrics), (("", "", POPULARITY), one.popularity)):
+            cells = (four_digits(metrics[metric.name]) for metric in RECOMMENDATION_METRICS)
+            lines.append((*words, *(sizes if words is names else ("", "")), *cells))
+    note = (
+        "each query's list of all targets that it is not linked to; means over queries. "
+        f"{POPULARITY}: the list by numbers of edges"
+    )
+    if any(one.group == "cold targets" for one in results):
+        note += ". Cold targets have no visible edge of the relation and are ranked among each other"
+    if any(one.group == "cold queries" for one in results):
+        note += ". Cold queries are those that training has not seen"
+    headings = (
+        "relation",
+        "part",
+        "pairs of",
+        "queries",
+        "among",
+        *(m.heading for m in RECOMMENDATION_METRICS),
+    )
+    return Sheet(title, headings, tuple(lines), note, text_columns=3)
 
 
 def _counted(count: int, noun: str) -> str:

@@ -5,9 +5,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from heterformer.explanation.core import Explanation, explain
+    from heterformer.explanation.effects import LeaveOneOut, leave_one_out
 
-__all__ = ["Explanation", "explain"]
-_MODULES = {"Explanation": "core", "explain": "core"}
+__all__ = ["Explanation", "LeaveOneOut", "explain", "leave_one_out"]
+_MODULES = {
+    "Explanation": "core",
+    "LeaveOneOut": "effects",
+    "explain": "core",
+    "leave_one_out": "effects",
+}
 
 
 def __getattr__(name: str) -> Any:

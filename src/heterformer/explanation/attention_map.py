@@ -22,14 +22,15 @@ from heterformer.batches.batch import Batch
 from heterformer.models.aggregation import Aggregation, Neighborhoods
 from heterformer.models.heterformer import Heterformer
 from heterformer.models.inference import evaluating
+from heterformer.models.network_readout import AttentionReadout, MeanReadout
 from heterformer.models.plm.attention import position_scores
 from heterformer.models.plm.backbone import pooled
 from heterformer.models.plm.layouts import layout_of
 from heterformer.models.plm.layouts.layout import Layout
-from heterformer.models.plm.packing import pack
 from heterformer.network.schema import EdgeType
 
 Queries = Literal["cls", "all"]
+ATTRIBUTES = "attributes"  # the virtual token that is not of neighbours
 
 
 class Edge(NamedTuple):
@@ -64,8 +65,8 @@ class LayerAttention:
 class ReadoutAttention:
     """What the network readout added for one kind of neighbour."""
 
-    alpha: Tensor  # (k, 1 + N): the centre itself, then its neighbours (Eq. 7)
-    added: Tensor  # (d,): g z, what was added to the vector
+    alpha: Tensor  # (k, 1 + N): the centre itself, then its neighbours: attention or weights, adding up to 1
+    added: Tensor  # (d,): what was added to the vector
 
     @property
     def shares(self) -> Tensor:
@@ -80,6 +81,7 @@ class AttentionMap:
     layers: tuple[LayerAttention, ...]
     neighbors: dict[str, tuple[Edge, ...]]  # per virtual token, in the order of ``alpha``
     vector: Tensor  # (d,)
+    unnormalized: Tensor  # (d,): the same before it is brought to length 1, if the model does that
     readout: dict[str, ReadoutAttention]  # per kind of neighbour that the network readout adds
 
 
@@ -94,9 +96,10 @@ def attention_map(model: Heterformer, batch: Batch) -> AttentionMap:
 def _attention_map(model: Heterformer, batch: Batch) -> AttentionMap:
     """Algorithm 1, as in ``Heterformer.forward``."""
     states = model.text_states(batch.texts.first(batch.neighbor_texts))  # (U, L, d)
-    packing = pack(batch.texts, batch.centers)
+    packing = model.pack(batch.texts, batch.centers)
     kinds, rank = model.neighbor_kinds, packing.rank
     neighborhoods = {kind: model.propagate(kind, batch, states, rank) for kind in kinds}
+    attributes = model.encoded_attributes(batch, states, rank)  # (1, d)
     plm, by_cls = layout_of(model.backbone, packing), model.config.readout == "cls"
     hidden = plm.embed()  # H^(0), (n, d)
     layers = []
@@ -108,6 +111,9 @@ def _attention_map(model: Heterformer, batch: Batch) -> AttentionMap:
             messages = neighborhoods[kind].messages_at(depth)  # (N, d), Eq. 8
             alpha[kind], token = _aggregated(aggregation, torch.cat([center[None], messages]))
             tokens.append(token[None])
+        if depth and attributes is not None:
+            alpha[ATTRIBUTES] = center.new_ones(1, 1)  # it has no neighbours
+            tokens.append(center[None] + attributes)
         virtual = torch.cat(tokens)  # (V, d)
         queries = 1 if by_cls and depth == len(plm.layers) - 1 else len(hidden)  # what is read of it
         probabilities, hidden = _attended(plm, depth, hidden, virtual, queries)
@@ -116,18 +122,27 @@ def _attention_map(model: Heterformer, batch: Batch) -> AttentionMap:
     readout = _readout(model, vector, neighborhoods)
     vector = vector + sum(part.added for part in readout.values())
     neighbors = {kind: _edges(model, kind, batch) for kind in kinds}
-    return AttentionMap(tuple(layers), neighbors, model.finished(vector), readout)
+    neighbors |= {} if attributes is None else {ATTRIBUTES: ()}
+    return AttentionMap(tuple(layers), neighbors, model.maybe_normalize(vector), vector, readout)
 
 
 def _readout(
     model: Heterformer, vector: Tensor, neighborhoods: dict[str, Neighborhoods]
 ) -> dict[str, ReadoutAttention]:
-    """``h + g_tr z_tr + g_tl z_tl``, part by part."""
+    """What the network readout adds, kind by kind."""
     parts = {}
-    for kind, aggregation in model.network_readout.aggregations.items():
-        messages = neighborhoods[kind].messages_at(model.network_readout.layer)  # (N, d)
-        alpha, token = _aggregated(aggregation, torch.cat([vector[None], messages]))
-        parts[kind] = ReadoutAttention(alpha, model.network_readout.gates[kind] * token)
+    readout = model.network_readout
+    for kind in readout.kinds:
+        messages = neighborhoods[kind].messages_at(readout.layer)  # (N, d)
+        if isinstance(readout, MeanReadout):
+            weights = readout.weights(kind, neighborhoods[kind])  # (N,)
+            total = weights.abs().sum().clamp(min=torch.finfo(weights.dtype).tiny)
+            alpha = torch.cat([weights.new_zeros(1), weights.abs() / total])[None]  # nothing of the centre
+            parts[kind] = ReadoutAttention(alpha, weights @ messages)
+        else:
+            assert isinstance(readout, AttentionReadout)
+            alpha, token = _aggregated(readout.aggregations[kind], torch.cat([vector[None], messages]))
+            parts[kind] = ReadoutAttention(alpha, readout.gates[kind] * token)
     return parts
 
 

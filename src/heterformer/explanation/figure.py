@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heterformer.explanation.core import Sampled, TextExplanation, VirtualToken
+from heterformer.explanation.core import KINDS, Sampled, TextExplanation, VirtualToken
 from heterformer.figures import COLORS, COLUMN, HIGHLIGHT, canvas, cut_to
 
-VIRTUAL = {"text_rich": "[tk_tr]", "textless": "[tk_tl]"}  # the paper's names
-KINDS = {"text_rich": "text-rich", "textless": "textless"}
+UNIFORM = 1.25  # shares whose largest is at most so many times their mean tell neighbours hardly apart
 TOKENS = 8  # of the text, as in the paper
 SMALL = 6  # points
 TICKS = (0, 0.01, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1)  # of the colour scale
@@ -40,7 +39,7 @@ def draw_attention(explanations: Sequence[TextExplanation], path: Path, top: int
     heights = [TITLE * len(ordered) + LAYER * deepest + WORDS]
     heights += [HEADING + ROW * len(rows) for rows in shares.values()]
     colors = [HIGHLIGHT] if len(ordered) == 1 else [COLORS[0], HIGHLIGHT]
-    with _any_letters(), canvas(path, sum(heights)) as drawing:
+    with any_letters(), canvas(path, sum(heights)) as drawing:
         upper, *lower = drawing.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
         upper.suptitle(cut_to(ordered[0].node.name, COLUMN - 0.1, 7.5), fontsize=7.5)
         _draw_maps(upper, named, colors)
@@ -63,11 +62,11 @@ def titles(explanations: Sequence[TextExplanation]) -> list[str]:
 
 def figure_path(run: Path, node_id: str, against: Path | None = None) -> Path:
     """Where a node's figure is unless the user says it; ``against`` another run it has another name."""
-    beside = "" if against is None else f"-against-{_safe(against.resolve().name)}"
-    return run / "figures" / f"attention-{_safe(node_id)}{beside}.png"
+    beside = "" if against is None else f"-against-{safe_name(against.resolve().name)}"
+    return run / "figures" / f"attention-{safe_name(node_id)}{beside}.png"
 
 
-def _safe(name: str) -> str:
+def safe_name(name: str) -> str:
     """A file's name; what is none gets a digest."""
     safe = re.sub(r"[^\w.-]", "_", name, flags=re.ASCII)[:80]
     return safe if safe == name else f"{safe}-{blake2b(name.encode(), digest_size=4).hexdigest()}"
@@ -97,8 +96,11 @@ def _draw_maps(part: Any, named: Sequence[tuple[TextExplanation, str]], colors: 
 
 
 def _label_map(axis: Any, explanation: TextExplanation) -> None:
-    virtual = [VIRTUAL[token.kind] for token in explanation.virtual_tokens]
+    names = [KINDS[token.kind] for token in explanation.virtual_tokens]
+    virtual = [name if name == "attributes" else f"{name}\nneighbours" for name in names]
     words = [cut_to(word, WORDS - 0.1, SMALL) for word in explanation.tokens[:TOKENS]]
+    if len(explanation.tokens) > TOKENS:
+        words[-1] += " …"
     axis.set_xticks(range(len(virtual) + len(words)), virtual + words, rotation=90, fontsize=SMALL)
     numbers = [layer.number for layer in explanation.layers]
     axis.set_yticks(range(len(numbers)), numbers, fontsize=SMALL)
@@ -108,6 +110,11 @@ def _label_map(axis: Any, explanation: TextExplanation) -> None:
     axis.patch.set(facecolor="white", edgecolor="#BBBBBB", hatch="//////")  # seen where there is no token
     if virtual:
         axis.axvline(len(virtual) - 0.5, color="white", linewidth=2.5)
+
+
+def is_nearly_uniform(shares: Sequence[float]) -> bool:
+    """Whether the largest of several shares is hardly larger than their mean."""
+    return len(shares) > 1 and max(shares) <= UNIFORM * sum(shares) / len(shares)
 
 
 def attention_matrix(explanation: TextExplanation) -> NDArray[np.float64]:
@@ -157,13 +164,15 @@ def _draw_shares(axis: Any, kind: str, rows: Sequence[Row], highest: float, colo
         for number, (share, color) in enumerate(zip(shares, colors, strict=True)):
             axis.barh(place + 0.6 + thickness * (number + 0.5), share or 0, thickness, color=color)
     axis.set(xlim=(0, highest), ylim=(len(rows), 0))
-    title = f"{VIRTUAL[kind]}: shares of {KINDS[kind]} neighbours (mean over layers)"
+    title = f"shares of {KINDS[kind]} neighbours (mean over layers)"
+    if is_nearly_uniform([share for _, each in rows for share in each if share is not None]):
+        title += ": nearly uniform"
     axis.set_title(title, loc="left", fontsize=7)
     axis.set_axis_off()
 
 
 @contextmanager
-def _any_letters() -> Iterator[None]:
+def any_letters() -> Iterator[None]:
     """Letters that the font lacks are drawn as boxes; nobody needs a warning for each."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from")

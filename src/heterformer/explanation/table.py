@@ -12,19 +12,21 @@ from rich.table import Table
 from rich.text import Text
 
 from heterformer.explanation.core import (
+    KINDS,
     Explanation,
     Neighbor,
+    ReadoutPart,
     TextExplanation,
     TextlessExplanation,
     VirtualToken,
 )
+from heterformer.explanation.effects import LeaveOneOut
 from heterformer.tables import short
 
 NAME = 100  # letters of a name: a node's text may be a whole abstract
 BAR = 12  # letters of a bar for 1
 WORDS = 3  # of the text that a layer looks at most
 BLOCKS, STEPS = " ▏▎▍▌▋▊▉█", "▁▂▃▄▅▆▇█"
-KINDS = {"text_rich": "text-rich", "textless": "textless"}
 
 
 def explanation_tables(explanation: Explanation, top: int) -> RenderableType:
@@ -32,7 +34,9 @@ def explanation_tables(explanation: Explanation, top: int) -> RenderableType:
     if isinstance(explanation, TextlessExplanation):
         return _closest(explanation, top)
     return Group(
-        _attention(explanation), *(_shares(explanation, token, top) for token in explanation.virtual_tokens)
+        _attention(explanation),
+        *(_shares(explanation, token, top) for token in explanation.virtual_tokens),
+        *(_readout(explanation, part, top) for part in explanation.readout),
     )
 
 
@@ -91,6 +95,20 @@ def _shares(explanation: TextExplanation, token: VirtualToken, top: int) -> Tabl
     return table
 
 
+def _readout(explanation: TextExplanation, part: ReadoutPart, top: int) -> Table:
+    added = f"what it adds is {part.weight:.2f} times as long as the vector"
+    table = _table(f"Shares in the network readout of {KINDS[part.kind]} neighbours", added)
+    table.add_column("share")
+    table.add_column("relation", no_wrap=True)
+    table.add_column("neighbour")
+    own = Text(f"the {explanation.node.node_type} itself", style="italic")
+    rows = [(part.own_share, Text(), own)] if part.own_share else []  # a mean is of neighbours alone
+    rows += [(n.share, _relation(n), _neighbor(n)) for n in part.neighbors[:top]]
+    for share, relation, name in sorted(rows, key=lambda row: -row[0]):
+        table.add_row(_measured(share), relation, name)
+    return table
+
+
 def _closest(explanation: TextlessExplanation, top: int) -> RenderableType:
     if not explanation.closest:
         return Text(f"{_node(explanation)} has no neighbours with text.")
@@ -107,8 +125,8 @@ def _closest(explanation: TextlessExplanation, top: int) -> RenderableType:
 
 
 def _table(title: str, caption: str) -> Table:
-    shown = Text(title, style="table.title")
-    return Table(title=shown, title_justify="left", caption=caption, caption_justify="left")
+    heading = Text(title, style="table.title")
+    return Table(title=heading, title_justify="left", caption=caption, caption_justify="left")
 
 
 def _relation(neighbor: Neighbor) -> Text:
@@ -136,8 +154,18 @@ def _steps(shares: Sequence[float], highest: float) -> str:
     return "".join(STEPS[min(7, int(8 * share / highest))] for share in shares)
 
 
-def as_json(explanations: Sequence[Explanation], figure: Path | None) -> dict[str, Any]:
-    """The run's explanation, whole; that of the run it is held against; and where the figure is."""
-    first, *others = (asdict(explanation) for explanation in explanations)
+def as_json(
+    explanations: Sequence[Explanation],
+    figure: Path | None,
+    effects: LeaveOneOut | None = None,
+    effects_figure: Path | None = None,
+) -> dict[str, Any]:
+    """The run's explanation, whole; that of the run it is held against; effects; where the figures are."""
+    first, *others = [asdict(explanation) for explanation in explanations] or [{}]
     against = {"against": others[0]} if others else {}
-    return {**first, **against, "figure": None if figure is None else str(figure)}
+    figures = {"figure": _spelled(figure), "leave_one_out_figure": _spelled(effects_figure)}
+    return {**first, **against, "leave_one_out": effects and asdict(effects), **figures}
+
+
+def _spelled(path: Path | None) -> str | None:
+    return None if path is None else str(path)

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from heterformer.embedding.node_vectors import Vectorized
 from heterformer.errors import InputError, OptionError
 from heterformer.maps.options import MAX_CLASSES, MapOptions
-from heterformer.maps.projection import Floats, first_not_finite, place_among, project
+from heterformer.maps.projection import Floats, expected_seconds, first_not_finite, place_among, project
 from heterformer.network.labels import label_lists
 from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
+from heterformer.progress import say
+
+if TYPE_CHECKING:  # it takes seconds to import, and choosing nodes needs none of it
+    from heterformer.embedding.node_vectors import Vectorized
 
 Rows = NDArray[np.int64]
 LISTED = 12  # labels that a message names
+LONG = 20_000  # nodes whose layout takes minutes
+TOLD_NEIGHBORS = 2  # of each type, that are named with a node
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,11 @@ class Point:
     name: str
     label: str | None  # the first that is among the classes, else the first
     group: Group
+    others: tuple[Group, ...] = ()  # further classes that it has
+    labels: tuple[str, ...] = ()  # all that it has
+    text: str = ""  # if its name is another
+    neighbors: tuple[str, ...] = ()  # names of some
+    degree: int = 0  # how many neighbours there are
 
 
 @dataclass(frozen=True)
@@ -78,7 +88,7 @@ class Selection:
     labels: Mapping[NodeType, pl.Series]  # of all nodes of the types that have some: lists
 
     @classmethod
-    def of(
+    def choose(
         cls,
         network: Network,
         types: Sequence[NodeType],
@@ -86,35 +96,37 @@ class Selection:
         known: Mapping[NodeType, Rows] | None = None,
     ) -> Selection:
         """Choose among the nodes of ``types``, those that have vectors, or their rows ``known``."""
-        shown = _shown_types(network, types, options)
-        labels = {t: lists for t in shown if (lists := label_lists(network, t)) is not None}
-        classes = _classes(labels, shown, options)
-        rows = {t: _eligible(network.schema.counts[t], labels.get(t), options.classes) for t in shown}
-        rows = {t: np.intersect1d(rows[t], known[t]) if known and t in known else rows[t] for t in shown}
+        kinds = _shown_types(network, types, options)
+        labels = {t: lists for t in kinds if (lists := label_lists(network, t)) is not None}
+        classes = _classes(labels, kinds, options)
+        rows = {t: _eligible(network.schema.counts[t], labels.get(t), options.classes) for t in kinds}
+        rows = {t: np.intersect1d(rows[t], known[t]) if known and t in known else rows[t] for t in kinds}
         if not any(map(len, rows.values())):
-            raise InputError(f"{network.path}: there are no {' or '.join(shown)} nodes to show.")
+            raise InputError(f"{network.path}: there are no {' or '.join(kinds)} nodes to show.")
         rng = np.random.default_rng(options.seed)
-        shares = _shares({t: len(rows[t]) for t in shown}, options.max_nodes)
-        sample = {t: np.sort(rng.choice(rows[t], shares[t], replace=False)) for t in shown}
-        return cls(shown, classes, sample, sum(map(len, rows.values())), labels)
+        shares = _shares({t: len(rows[t]) for t in kinds}, options.max_nodes)
+        sample = {t: np.sort(rng.choice(rows[t], shares[t], replace=False)) for t in kinds}
+        return cls(kinds, classes, sample, sum(map(len, rows.values())), labels)
 
 
-def map_of(network: Network, vectors: Vectorized, options: MapOptions | None = None) -> NodeMap:
-    """Lay out the nodes that have vectors by these.
+def map_of(
+    network: Network, vectors: Vectorized, options: MapOptions | None = None, announce_from: int = LONG
+) -> NodeMap:
+    """Lay out the nodes that have vectors by these; from ``announce_from`` nodes on, say how long it takes.
 
     Text-rich nodes are laid out by t-SNE, and textless ones placed among them if both are shown. Colours tell
     labels, and grey that a node has none of those shown; if no type shown has labels, colours tell types.
     """
     options = options or MapOptions()
     known = {t: one.rows for t, one in vectors.items()}
-    chosen = Selection.of(network, tuple(vectors), options, known)
+    chosen = Selection.choose(network, tuple(vectors), options, known)
     matrices = _gathered(network, vectors, chosen)
     texts = (
         tuple(t for t in chosen.types if t in network.schema.text_rich and len(matrices[t])) or chosen.types
     )
-    places = _places(matrices, texts, options)
+    places = _places(matrices, texts, options, announce_from)
     points = [
-        Point(x, y, *node)
+        replace(node, x=x, y=y)
         for t in chosen.types
         for (x, y), node in zip(places[t].tolist(), _nodes(network, t, chosen), strict=True)
     ]
@@ -128,10 +140,13 @@ def map_of(network: Network, vectors: Vectorized, options: MapOptions | None = N
 
 
 def _places(
-    matrices: Mapping[NodeType, Floats], texts: Sequence[NodeType], options: MapOptions
+    matrices: Mapping[NodeType, Floats], texts: Sequence[NodeType], options: MapOptions, announce_from: int
 ) -> dict[NodeType, Floats]:
     """(r, 2) by type: those of ``texts`` together, each of the others among them."""
     anchors = np.concatenate([matrices[t] for t in texts])  # (n, d)
+    if len(anchors) >= announce_from:
+        minutes = expected_seconds(len(anchors), anchors.shape[1], options) / 60
+        say(f"laying out {len(anchors):,} nodes takes about {max(1, round(minutes)):,} minutes")
     plane = project(anchors, options)  # (n, 2)
     ends = np.cumsum([len(matrices[t]) for t in texts])
     places = dict(zip(texts, np.split(plane, ends[:-1]), strict=True))
@@ -179,8 +194,8 @@ def _eligible(count: int, lists: pl.Series | None, classes: Sequence[str]) -> Ro
     if not classes or lists is None:
         return np.arange(count)
     labels = pl.DataFrame({"row": pl.int_range(len(lists), eager=True), "label": lists}).explode("label")
-    wanted = labels.filter(pl.col("label").is_in(classes))["row"].unique().sort()
-    return wanted.to_numpy().astype(np.int64)
+    rows = labels.filter(pl.col("label").is_in(classes))["row"].unique().sort()
+    return rows.to_numpy().astype(np.int64)
 
 
 def _shares(counts: Mapping[NodeType, int], most: int) -> dict[NodeType, int]:
@@ -196,7 +211,7 @@ def _gathered(network: Network, vectors: Vectorized, chosen: Selection) -> dict[
     """(r, d) by type: the vectors of the nodes shown."""
     matrices = {}
     for node_type, rows in chosen.rows.items():
-        matrices[node_type] = vectors[node_type].of(rows)
+        matrices[node_type] = vectors[node_type].lookup(rows)
         bad = first_not_finite(matrices[node_type])
         if bad is not None:
             node_id = network.ids(node_type, [rows[bad]])[0]
@@ -208,23 +223,51 @@ def _gathered(network: Network, vectors: Vectorized, chosen: Selection) -> dict[
     return matrices
 
 
-def _nodes(
-    network: Network, node_type: NodeType, chosen: Selection
-) -> list[tuple[NodeType, str, str, str | None, Group]]:
-    """What to say of each node shown, and its group."""
+def _nodes(network: Network, node_type: NodeType, chosen: Selection) -> list[Point]:
+    """What to say of each node shown, and its groups; where it lies is not known yet."""
     rows = chosen.rows[node_type]
     ids, names = network.ids(node_type, rows), network.names(node_type, rows)
+    has_text = node_type in network.schema.text_rich
+    texts = network.texts(node_type, rows) if has_text else [""] * len(rows)
     if node_type in chosen.labels and chosen.classes:
-        labels_and_groups = [
-            _label(own, chosen.classes) for own in chosen.labels[node_type].gather(rows).to_list()
-        ]
+        labels = chosen.labels[node_type].gather(rows).to_list()
+        described = [(*_label(own, chosen.classes), tuple(own)) for own in labels]
     else:
-        labels_and_groups = [(None, Group(node_type, "type"))] * len(rows)
-    return [(node_type, i, name, *one) for i, name, one in zip(ids, names, labels_and_groups, strict=True)]
+        described = [(None, Group(node_type, "type"), (), ())] * len(rows)
+    around = _neighbors(network, node_type, rows)
+    return [
+        Point(
+            0.0, 0.0, node_type, i, name, *about, text="" if text == name else text, neighbors=near, degree=n
+        )
+        for i, name, text, about, (near, n) in zip(ids, names, texts, described, around, strict=True)
+    ]
 
 
-def _label(own: Sequence[str], classes: Sequence[str]) -> tuple[str | None, Group]:
-    for label in own:
-        if label in classes:
-            return label, Group(label, "class")
-    return (own[0], OTHER) if own else (None, UNLABELLED)
+def _label(own: Sequence[str], classes: Sequence[str]) -> tuple[str | None, Group, tuple[Group, ...]]:
+    """The label that decides a node's colour, its group, and further groups that it is counted in."""
+    groups = tuple(Group(label, "class") for label in own if label in classes)
+    if groups:
+        return groups[0].name, groups[0], groups[1:]
+    return (own[0], OTHER, ()) if own else (None, UNLABELLED, ())
+
+
+def _neighbors(network: Network, node_type: NodeType, rows: Rows) -> list[tuple[tuple[str, ...], int]]:
+    """Of each node the names of some neighbours, of all types in turn, and how many it has."""
+    some: list[list[str]] = [[] for _ in rows]
+    degrees = np.zeros(len(rows), dtype=np.int64)
+    for other in network.schema.neighbor_types_of(node_type):
+        adjacency = network.adjacency(node_type, other)
+        starts, ends = adjacency.indptr[rows].astype(np.int64), adjacency.indptr[rows + 1].astype(np.int64)
+        degrees += ends - starts
+        counts = np.minimum(ends - starts, TOLD_NEIGHBORS)
+        places = np.repeat(starts, counts) + _ranks(counts)
+        names = network.names(other, adjacency.neighbor[places].astype(np.int64).tolist())
+        for number, name in zip(np.repeat(np.arange(len(rows)), counts).tolist(), names, strict=True):
+            if name not in some[number]:
+                some[number].append(name)
+    return [(tuple(names), int(degree)) for names, degree in zip(some, degrees.tolist(), strict=True)]
+
+
+def _ranks(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """0, 1, … for each count, one after the other."""
+    return np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)

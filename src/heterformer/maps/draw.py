@@ -5,12 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 from heterformer.embedding.node_vectors import NodeVectors, Vectorized, given_vectors
+from heterformer.files import check_new
+from heterformer.maps.atlas import write_atlas
 from heterformer.maps.core import Selection, map_of
 from heterformer.maps.figure import draw_map_figure
+from heterformer.maps.landmarks import LANDMARKS
+from heterformer.maps.layout import Layout
 from heterformer.maps.options import MapOptions
 from heterformer.maps.page import write_map_page
 from heterformer.network.store import Network
-from heterformer.progress import waiting
+from heterformer.progress import say, waiting
 from heterformer.search.store import SearchStore
 from heterformer.training.run import Run
 
@@ -28,19 +32,33 @@ def draw_map(
 
 
 def draw_run_map(
-    path: Path, options: MapOptions, vectors: Path | None = None, out: Path | None = None
+    path: Path,
+    options: MapOptions,
+    vectors: Path | None = None,
+    out: Path | None = None,
+    landmarks: int = LANDMARKS,
+    atlas: Path | None = None,
+    other_network: Path | None = None,
 ) -> list[Path]:
-    """The map of a run's network, by the vectors that searching keeps or by those in a file.
+    """The map of a run's network or another one, by the vectors that searching keeps or by those in a file.
 
-    It is written into RUN/figures or, so as not to replace the run's own, into FILE.figures.
+    It is written into RUN/map, since RUN/figures has that of the report, or into FILE.map. By the run's own
+    vectors all nodes are laid out as well, for the explorer and, if given, for the table ``atlas``.
     """
+    if atlas is not None:
+        check_new(atlas)
     run = Run(path)
-    network = run.network()
-    Selection.of(network, network.schema.node_types, options)  # a mistake shows before vectors are made
+    network = run.open_network(other_network)
+    for node_type, rows in run.new_rows(network).items():
+        say(f"{network.path}: {len(rows):,} {node_type} nodes are new since training.")
+    Selection.choose(network, network.schema.node_types, options)  # a mistake shows before vectors are made
     if vectors is not None:
-        place = out or vectors.with_name(f"{vectors.name}.figures")
+        place = out or vectors.with_name(f"{vectors.name}.map")
         return draw_map(network, given_vectors(vectors, network), place, options)
     store = SearchStore.open(run, network)
-    shown = Selection.of(network, store.types, options).types
-    own_vectors = {t: NodeVectors.of_all(store.matrix(t)) for t in shown}
-    return draw_map(network, own_vectors, out or path / "figures", options)
+    types = Selection.choose(network, store.types, options).types
+    own_vectors = {t: NodeVectors.from_matrix(store.matrix(t)) for t in types}
+    files = draw_map(network, own_vectors, out or path / "map", options)
+    with waiting("laying out all nodes"):
+        layout = Layout.make(store, options, landmarks)
+    return files if atlas is None else [*files, write_atlas(store, layout, atlas)]

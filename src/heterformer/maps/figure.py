@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from heterformer.figures import COLUMN, figure
+from heterformer.figures import COLUMN, cut_to, figure
 from heterformer.maps.core import NodeMap
 from heterformer.maps.style import MARKERS, Key, colors_of_groups, legend_of, markers_of, shortened
 
@@ -18,6 +18,8 @@ HEIGHT = 2.75  # inches, of the map itself
 LINE, LETTER, MARGIN = 0.16, 0.056, 0.3  # inches: a line of the legend, a letter, a marker with its margins
 FEW = 6  # names in a legend, which may be long; those of more stand in two columns at least
 SIZES = (2.5, 16.0)  # square points of a marker: of thousands of nodes, of a few
+CENTER_SAMPLE, CENTER_LETTERS = 400, 24  # points that decide where a class is named, and letters of its name
+DENSE = 0.1  # of a class, that is around its name
 RIM = 0.06  # of a marker's width, in white around it: a heap of nodes is no blot
 INK = 13_000  # square points of all markers in between
 PARTS = 40  # that are drawn one after the other, so that no type lies on top of the others
@@ -34,6 +36,8 @@ def draw_map_figure(node_map: NodeMap, path: Path) -> Path:
         warnings.filterwarnings("ignore", message="Glyph .* missing")  # a box in the legend says as much
         with figure(path, HEIGHT + lines * LINE + 0.1, palette=True) as (drawing, (axes,)):
             _draw_points(axes, node_map)
+            _name_classes(axes, node_map)
+            axes.set_title(cut_to(title_of(node_map), COLUMN - 0.1, 7.5), fontsize=7.5)
             axes.set_axis_off()
             axes.set_aspect("equal", adjustable="datalim")
             axes.margins(0.03)
@@ -57,6 +61,36 @@ def _draw_points(axes: Any, node_map: NodeMap) -> None:
                 linewidths=RIM * size**0.5,
                 edgecolors="white",
             )
+
+
+def title_of(node_map: NodeMap) -> str:
+    """Network, how many of how many nodes, and what a place on the map means."""
+    count = f"{len(node_map.points):,}"
+    sample = count if len(node_map.points) == node_map.nodes else f"{count} of {node_map.nodes:,}"
+    return f"{node_map.network}: t-SNE of {sample} {' and '.join(node_map.types)} nodes"
+
+
+def class_centers(node_map: NodeMap) -> dict[str, tuple[float, float]]:
+    """Where each class is densest: at the point with a tenth of the class closest around it."""
+    centers = {}
+    for group in node_map.groups:
+        places = np.array([(p.x, p.y) for p in node_map.points if p.group == group])
+        if group.kind == "class" and len(places):
+            sample = places[:: max(1, len(places) // CENTER_SAMPLE)]
+            apart = np.linalg.norm(sample[:, None] - sample[None], axis=-1)
+            x, y = sample[np.quantile(apart, DENSE, axis=1).argmin()].tolist()
+            centers[group.name] = (x, y)
+    return centers
+
+
+def _name_classes(axes: Any, node_map: NodeMap) -> None:
+    from matplotlib.patheffects import withStroke
+
+    rim = [withStroke(linewidth=1.6, foreground="white")]
+    for name, place in class_centers(node_map).items():
+        text = axes.annotate("-", place, ha="center", va="center", fontsize=6.5, path_effects=rim)
+        text.set_parse_math(False)
+        text.set_text(shortened(name, CENTER_LETTERS))
 
 
 def _short(keys: Sequence[Key]) -> list[Key]:

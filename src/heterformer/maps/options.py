@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import inf
 
 from heterformer.errors import OptionError
+from heterformer.options import check_seed
 
 MAX_CLASSES = 8  # colours that remain distinct with colour blindness
 
@@ -20,7 +21,8 @@ class MapOptions:
     """Show only nodes with these labels, at most eight; by default, all nodes, the most frequent labels in
     colour."""
     max_nodes: int = 5000
-    """Maximum number of nodes; more are sampled at random, equally many of each type."""
+    """Maximum number of nodes; more are sampled at random, equally many of each type. For 20,000 nodes or
+    more an estimate of the time is printed first."""
     perplexity: float = 30.0
     """Perplexity of t-SNE; lowered for few nodes."""
     seed: int = 0
@@ -34,5 +36,4 @@ class MapOptions:
             raise OptionError(self, "max_nodes", f"is {self.max_nodes}, expected at least 1.")
         if not 1 <= self.perplexity < inf:
             raise OptionError(self, "perplexity", f"is {self.perplexity}, expected at least 1.")
-        if self.seed < 0:
-            raise OptionError(self, "seed", f"is {self.seed}, expected 0 or more.")
+        check_seed(self)

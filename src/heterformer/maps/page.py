@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
+from collections.abc import Mapping
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
@@ -15,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heterformer.files import write_text
-from heterformer.maps.core import NodeMap
+from heterformer.maps.core import Group, NodeMap, Point
 from heterformer.maps.style import colors_of_groups, legend_of, markers_of, shortened
 
 TEMPLATE = "page.html"
 EXTENT = 10_000  # coordinates are whole numbers up to this
-LETTERS = 200  # of a name: it may be a whole text
+LETTERS, TEXT_LETTERS, NEIGHBOR_LETTERS = 200, 400, 60  # of a name, which may be a whole text, and so on
 # In a script element only '<' can end it or begin a comment; the others are for whatever reads it otherwise.
 ESCAPED = str.maketrans({c: f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"})
 
@@ -46,11 +47,12 @@ def map_page(node_map: NodeMap) -> str:
 
 
 def as_json(node_map: NodeMap) -> str:
-    """The map as JSON that may stand in a script element; a node is x, y, type, group, id, name, label."""
+    """The map as JSON that may stand in a script element; a node is a list, as ``page.html`` reads it."""
     colors, markers = colors_of_groups(node_map.groups), markers_of(node_map.types)
     group_number = {group: i for i, group in enumerate(node_map.groups)}
     type_number = {node_type: i for i, node_type in enumerate(node_map.types)}
     places = _whole_numbers(node_map)
+    names: dict[str, int] = {}  # each once, by its number
     width, height = places.max(0).tolist() if len(places) else (0, 0)
     values: dict[str, Any] = {
         "network": node_map.network,
@@ -65,11 +67,23 @@ def as_json(node_map: NodeMap) -> str:
             for key in legend_of(node_map)
         ],
         "nodes": [
-            [x, y, type_number[p.node_type], group_number[p.group], p.id, shortened(p.name, LETTERS), p.label]
+            [
+                *(x, y, type_number[p.node_type], group_number[p.group], p.id, shortened(p.name, LETTERS)),
+                "; ".join(p.labels) or p.label,
+                *_details(p, names, group_number),
+            ]
             for (x, y), p in zip(places.tolist(), node_map.points, strict=True)
         ],
+        "names": list(names),  # of neighbours; after the nodes, which fill it
     }
     return json.dumps(values, ensure_ascii=False, separators=(",", ":")).translate(ESCAPED)
+
+
+def _details(point: Point, names: dict[str, int], groups: Mapping[Group, int]) -> list[Any]:
+    """Text, number of neighbours, some of their names, further groups; nothing of a node without any."""
+    near = [names.setdefault(shortened(name, NEIGHBOR_LETTERS), len(names)) for name in point.neighbors]
+    details = [shortened(point.text, TEXT_LETTERS), point.degree, near, [groups[g] for g in point.others]]
+    return details if any(details) else []
 
 
 def _whole_numbers(node_map: NodeMap) -> NDArray[np.int64]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,7 +14,8 @@ from heterformer.errors import InputError
 from heterformer.maps.options import MapOptions
 
 Floats = NDArray[np.float32]
-FLAT = 3  # so many points lie in a plane as they are
+Clock = Callable[[], float]
+FLAT = 3  # points that lie in a plane without projection
 START = 1e-4  # deviation of the first coordinate at the start, as t-SNE's authors recommend
 APART = 1e-6  # of the start's noise, which draws equal vectors apart
 CLOSEST = 5  # nodes that decide where one of another type stands
@@ -34,7 +38,7 @@ def project(vectors: NDArray[Any], options: MapOptions | None = None) -> Floats:
 
     # Several threads add up in another order, and t-SNE makes a rounding error a different picture.
     with threadpool_limits(limits=1):
-        directions = _directions(vectors)  # (n, d)
+        directions = directions_of(vectors)  # (n, d)
         plane = _principal(directions)  # (n, 2)
         return plane if len(plane) <= FLAT else _tsne(directions, plane, options)
 
@@ -51,6 +55,20 @@ def _tsne(directions: Floats, plane: Floats, options: MapOptions) -> Floats:
     return layout
 
 
+def expected_seconds(
+    count: int,
+    width: int,
+    options: MapOptions,
+    sample: int = 1000,
+    clock: Clock = time.perf_counter,
+) -> float:
+    """How long ``count`` vectors will take, by how long a sample of random ones takes on this machine."""
+    vectors = np.random.default_rng(0).normal(size=(sample, width)).astype(np.float32)
+    started = clock()
+    project(vectors, options)
+    return (clock() - started) * count * math.log(count) / (sample * math.log(sample))
+
+
 def place_among(
     vectors: NDArray[Any], others: NDArray[Any], places: Floats, options: MapOptions | None = None
 ) -> Floats:
@@ -60,7 +78,7 @@ def place_among(
     that t-SNE of all together would only tell the types apart.
     """
     options = options or MapOptions()
-    directions, known = _directions(vectors), _directions(others)
+    directions, known = directions_of(vectors), directions_of(others)
     count = min(CLOSEST, len(known))
     spots_of_nodes = np.empty((len(directions), 2), dtype=np.float32)
     for start in range(0, len(directions), BLOCK):
@@ -72,10 +90,10 @@ def place_among(
         spots_of_nodes[part] = spots[np.arange(len(spots)), apart.argmin(1)]
     # Beside the other node and not upon it.
     noise = np.random.default_rng(options.seed).normal(size=spots_of_nodes.shape)
-    return (spots_of_nodes + _spacing(places) * noise).astype(np.float32)
+    return (spots_of_nodes + spacing_of(places) * noise).astype(np.float32)
 
 
-def _spacing(places: Floats) -> float:
+def spacing_of(places: Floats) -> float:
     """How far a point is from the next one, typically."""
     if len(places) < 2:
         return 1.0
@@ -91,8 +109,8 @@ def first_not_finite(vectors: NDArray[Any]) -> int | None:
     return int(bad.argmax()) if bad.any() else None
 
 
-def _directions(vectors: NDArray[Any]) -> Floats:
-    """(n, d), of length one; a zero vector stays."""
+def directions_of(vectors: NDArray[Any]) -> Floats:
+    """(n, d): vectors of length one; a zero vector stays."""
     values = vectors.astype(np.float64)
     lengths = np.linalg.norm(values, axis=1, keepdims=True)  # (n, 1)
     return (values / np.where(lengths > 0, lengths, 1)).astype(np.float32)

@@ -4,34 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
-from heterformer.figures import COLORS, HIGHLIGHT
 from heterformer.maps.core import Group, NodeMap
+from heterformer.maps.palette import CLASSES, OTHER, TYPE, UNLABELLED, Color
 from heterformer.network.schema import NodeType
 
 MARKERS = ("circle", "square", "diamond", "triangle", "wedge", "plus", "cross")  # of types; then again
-
-
-class Color(NamedTuple):
-    """A colour on white, and one for the same on black."""
-
-    light: str
-    dark: str
-
-
-# The figures' palette and a wine red: under each kind of colour blindness no two get closer than its own
-# closest pair. On black, what is too dark gives way to white and to the palette's yellow.
-CLASSES = (
-    Color(COLORS[0], "#3A9BDC"),
-    Color(HIGHLIGHT, "#EE7733"),
-    Color(COLORS[1], "#17B88B"),
-    *(Color(color, color) for color in COLORS[2:5]),
-    Color("#882255", "#F0E442"),
-    Color(COLORS[5], "#FFFFFF"),
-)
-OTHER, UNLABELLED = Color("#C8C8C8", "#5C5C5C"), Color("#E2E2E2", "#3C3C3C")
-TYPE = Color("#555555", "#BBBBBB")
 
 
 def colors_of_groups(groups: Sequence[Group]) -> dict[Group, Color]:

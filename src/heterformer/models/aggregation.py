@@ -46,12 +46,18 @@ class Neighborhoods:
     """
 
     messages: tuple[Tensor, ...]  # (E, d) each
+    center: Tensor  # (E,) int64: whom each goes to
+    edge_type: Tensor  # (E,) int64: by which edge type, counted within the kind
     rows: Tensor  # (B, 1 + F) int64, F the most neighbours that any centre has
     present: Tensor  # (B, 1 + F) bool
 
     @classmethod
-    def of(cls, centers: int, center: Tensor, messages: Tensor) -> Neighborhoods:
-        """``messages[e]``, (E, S, d) for S layers, goes to centre ``center[e]``."""
+    def from_edges(
+        cls, centers: int, center: Tensor, messages: Tensor, edge_type: Tensor | None = None
+    ) -> Neighborhoods:
+        """``messages[e]``, (E, S, d) for S layers, goes to centre ``center[e]`` by ``edge_type[e]``."""
+        edge_type = torch.zeros_like(center) if edge_type is None else edge_type
+        unordered = center
         order = torch.argsort(center, stable=True)
         center = center[order]
         degree = torch.bincount(center, minlength=centers)  # (B,)
@@ -61,7 +67,7 @@ class Neighborhoods:
         rows[:, 0] = torch.arange(centers, device=center.device)
         rows[center, 1 + place] = centers + order
         present = torch.arange(1 + widest, device=center.device) <= degree[:, None]
-        return cls(messages.unbind(1), rows, present)
+        return cls(messages.unbind(1), unordered, edge_type, rows, present)
 
     def messages_at(self, depth: int) -> Tensor:
         """(E, d): those of the layer at ``depth``, counted from the PLM's first, which has none."""

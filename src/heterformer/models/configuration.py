@@ -9,6 +9,8 @@ from transformers import PretrainedConfig
 from heterformer.errors import OptionError
 from heterformer.models.options import AUTO, HeterformerOptions, ModelOptions, check_option
 from heterformer.models.plm.loading import plm_config
+from heterformer.network.encoding import TypeEncoding, encodings_from_dict
+from heterformer.network.schema import NodeType
 from heterformer.options import option_types
 
 
@@ -25,6 +27,10 @@ class NodeEncoderConfig(PretrainedConfig):  # type: ignore[misc]
     """The configuration of the PLM, as in its own ``config.json``."""
     schema: dict[str, Any] | None = None
     """``Schema.to_dict()`` of the network that the model was built for."""
+    attributes: dict[str, Any] | None = None
+    """How attributes of nodes are read, by node type (``models.attributes``); None if none are."""
+    head: dict[str, Any] | None = None
+    """``HeadConfig.to_dict()`` of a model that has learnt from labels."""
 
     def __init_subclass__(cls, **more: Any) -> None:
         options = cls.options_class
@@ -43,6 +49,9 @@ class NodeEncoderConfig(PretrainedConfig):  # type: ignore[misc]
 
     def __post_init__(self, **kwargs: Any) -> None:
         super().__post_init__(**kwargs)
+        for name, hint in option_types(self.options_class).items():
+            if get_origin(hint) is tuple:  # which JSON has as a list
+                setattr(self, name, tuple(getattr(self, name)))
         self.check_options()
 
     def check_options(self) -> None:
@@ -62,6 +71,19 @@ class NodeEncoderConfig(PretrainedConfig):  # type: ignore[misc]
     @property
     def backbone_config(self) -> Any:
         return plm_config(self.backbone or {})
+
+    def textless_encodings(self) -> dict[NodeType, TypeEncoding]:
+        """How attributes of textless nodes are read; none unless the options say so."""
+        if not getattr(self, "textless_attributes", False):
+            return {}
+        return encodings_from_dict(self.attributes)
+
+    def token_encodings(self) -> dict[NodeType, TypeEncoding]:
+        """How attributes of text-rich nodes are read; none unless the options ask for a token of them."""
+        if not getattr(self, "attribute_token", False):
+            return {}
+        text_rich = (self.schema or {}).get("text_rich", ())
+        return {t: e for t, e in encodings_from_dict(self.attributes).items() if t in text_rich}
 
     @property
     def initializer_range(self) -> float:

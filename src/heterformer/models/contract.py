@@ -15,18 +15,26 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from heterformer.arrays import Ints
-from heterformer.batches.batch import Batch, Texts
+from heterformer.batches.batch import Batch, PairBatch, TextlessCenters, Texts
 from heterformer.errors import InputError, OptionError
+from heterformer.files import reading
 from heterformer.models.aggregation import Aggregation, EdgeProjection
+from heterformer.models.attributes import AttributeEncoder
 from heterformer.models.configuration import NodeEncoderConfig
+from heterformer.models.heads import HeadConfig, NodeHead
 from heterformer.models.plm.backbone import load_backbone, max_tokens
+from heterformer.models.plm.layouts import layout_class
+from heterformer.models.plm.layouts.layout import compile_layers
 from heterformer.models.plm.loading import load_tokenizer, source_options
 from heterformer.models.plm.low_rank import add_adapters, fitted, is_adapter, merged
 from heterformer.models.plm.minilm import backbone_path
+from heterformer.models.plm.packing import Packing, pack
 from heterformer.models.textless import TextlessNodes
+from heterformer.network.encoding import AttributeRows, encodings_to_dict, fitted_encodings
 from heterformer.network.schema import EdgeType, NodeType, Schema
 from heterformer.network.store import Network
-from heterformer.network.tokens import PackedTokens
+from heterformer.network.tokens import PackedTokens, open_tokens
+from heterformer.progress import say
 
 NeighborIds = Mapping[NodeType, Sequence[str]]  # of one text
 
@@ -42,12 +50,20 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
     main_input_name = "batch"
 
     @classmethod
-    def from_backbone(cls, path_or_name: str, schema: Schema | Any, **options: Any) -> Self:
+    def from_backbone(
+        cls,
+        path_or_name: str,
+        schema: Schema | Any,
+        *,
+        hidden: Mapping[NodeType, Ints] | None = None,
+        **options: Any,
+    ) -> Self:
         """Create an untrained model for a network on a pretrained language model.
 
         Args:
             path_or_name: "minilm", a folder, or a Hugging Face name.
             schema: The network, or its schema.
+            hidden: Rows by node type whose attributes must have no part in how attributes are read.
             options: Options of the model as keywords; by default, readout, pooling, normalisation and
                 temperature suit the backbone.
 
@@ -56,6 +72,7 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
             >>> network = Network.open("papers.net")
             >>> model = Heterformer.from_backbone("minilm", network, textless_dim=32)
         """
+        network = None if isinstance(schema, Schema) else schema
         schema = schema if isinstance(schema, Schema) else schema.schema
         known = cls.config_class.option_names()
         for name in options:
@@ -66,13 +83,17 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
         chosen = cls.config_class.options_class(backbone=str(path_or_name), **given)
         values = chosen.config_values() | options
         plm = load_backbone(backbone_path(str(path_or_name)))
-        if schema.max_tokens > max_tokens(plm):
-            raise InputError(
-                f"max_tokens is {schema.max_tokens}, "
-                f"but backbone {str(path_or_name)!r} reads at most {max_tokens(plm)}"
-            )
-        model = cls(cls.config_class(backbone=plm.config.to_diff_dict(), schema=schema.to_dict(), **values))
+        if chosen.widths and chosen.widths[0] > plm.config.hidden_size:
+            problem = f"has {chosen.widths[0]}, but vectors have {plm.config.hidden_size} numbers."
+            raise OptionError(chosen, "widths", problem)
+        values |= {"backbone": plm.config.to_diff_dict(), "schema": schema.to_dict()}
+        if network is not None and (types := chosen.attributed_types(schema)):
+            values["attributes"] = encodings_to_dict(fitted_encodings(network, types, hidden))
+        model = cls(cls.config_class(**values))
         model.start_from(plm)
+        model.say_if_texts_are_cut(str(path_or_name))
+        if network is not None:
+            model.read_attributes(network)
         model.limit_training()
         model.eval()
         return model
@@ -85,7 +106,11 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
         the very vectors that the saved model gave.
         """
         options = {"use_safetensors": True} | kwargs | source_options(path_or_name)
-        model: Self = super().from_pretrained(path_or_name, *args, **options)
+        with reading(Path(path_or_name), "copy the folder again or train it anew"):
+            model: Self
+            model, report = super().from_pretrained(path_or_name, *args, **options, output_loading_info=True)
+            if missing := sorted(report["missing_keys"]):
+                raise ValueError(f"its weights lack {missing[0]} and {len(missing) - 1} more")
         for parameter in model.parameters():
             parameter.data = parameter.data.clone()
         return model
@@ -106,6 +131,11 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
             problem = f"is 'backbone', but {type(self).__name__} has nothing else to train; expected 'none'."
             raise OptionError(self.config.options_class, "freeze", problem)
 
+    def compile_layers(self, backend: Any = "inductor") -> None:
+        """Compile the PLM's layers with ``torch.compile``; vectors stay the same but for rounding."""
+        if hasattr(self, "backbone"):
+            compile_layers(self.backbone, layout_class(self.backbone), backend)
+
     def load_state_dict(self, state_dict: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
         """Load weights, with low-rank adapters or without, whether or not the model has some."""
         return super().load_state_dict(fitted(state_dict, self), *args, **kwargs)
@@ -114,6 +144,50 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
         """Save the model for ``from_pretrained``; low-rank adapters become part of the weights."""
         weights = merged(kwargs.pop("state_dict", None) or self.state_dict())
         super().save_pretrained(save_directory, state_dict=weights, **kwargs)
+
+    def read_attributes(self, network: Network) -> None:
+        """Take the attributes of textless nodes over from a network; only some models read any."""
+
+    def center_attributes(self, network: Network) -> dict[NodeType, AttributeRows]:
+        """What a ``Batcher`` gives to this model of the attributes of text-rich nodes."""
+        return {t: e.read(network, t) for t, e in self.config.token_encodings().items()}
+
+    @property
+    def text_limit(self) -> int:
+        """The longest text that the model reads, in tokens."""
+        if self.config.long_texts == "windows" or not hasattr(self, "backbone"):
+            return self.schema.max_tokens
+        return min(self.schema.max_tokens, max_tokens(self.backbone))
+
+    def say_if_texts_are_cut(self, backbone: str) -> None:
+        """Tell that the backbone reads less of a text than the network has."""
+        if (limit := self.text_limit) < self.schema.max_tokens:
+            cut = f"reads at most {limit} tokens, so texts are cut there and not at {self.schema.max_tokens}"
+            say(f"backbone {backbone!r} {cut}; long_texts 'windows' reads them whole.")
+
+    @property
+    def prompts(self) -> dict[NodeType, str]:
+        """What is put before the texts of each type.
+
+        Nodes of which predicted links start, and none end, are queries, others documents.
+        """
+        predicted = self.schema.predicted
+        queries = {relation.source for relation in predicted} - {relation.target for relation in predicted}
+        config = self.config
+        return {
+            t: config.query_prompt if t in queries else config.document_prompt for t in self.schema.text_rich
+        }
+
+    def open_tokens(self, network: Network, tokenizer: Any = None) -> PackedTokens:
+        """The texts of a network as the model reads them, with its prompts and up to its limit."""
+        return open_tokens(network, tokenizer or self.tokenizer, self.text_limit, self.prompts)
+
+    def pack(self, texts: Texts, index: Tensor | None = None) -> Packing:
+        """``texts`` (or those at ``index``) for the PLM's layers; long ones in windows, by option."""
+        if self.config.long_texts == "cut":
+            return pack(texts, index)
+        limit = max_tokens(self.backbone)
+        return pack(texts, index, min(self.config.window_tokens or limit, limit))
 
     def prepare(
         self, tokens: PackedTokens, special_tokens: Collection[int], hidden_texts: Ints | None = None
@@ -133,9 +207,12 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
     @cached_property
     def tokenizer(self) -> Any:
         """The tokenizer in the model's folder."""
+        if self.name_or_path and not Path(self.name_or_path).exists():
+            return load_tokenizer(self.name_or_path)  # a name on the hub
         if self.folder is None or not (self.folder / "tokenizer_config.json").is_file():
+            where = f"{self.folder}: " if self.folder else ""
             raise InputError(
-                "the model does not come from a folder with a tokenizer; give tokenizer= as well."
+                f"{where}the model does not come from a folder with a tokenizer; give tokenizer= as well."
             )
         return load_tokenizer(self.folder)
 
@@ -154,11 +231,30 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
         """d, the length of a vector."""
         return int(self.backbone.config.hidden_size)
 
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """The lengths to which the model's vectors may be cut, its whole width first."""
+        return (self.width, *(width for width in self.config.widths if width < self.width))
+
+    def shortened(self, vectors: Tensor, width: int) -> Tensor:
+        """(n, width): vectors cut to one of ``widths``; of length 1 if whole vectors are."""
+        return vectors if width == vectors.shape[-1] else self.maybe_normalize(vectors[..., :width])
+
+    def check_width(self, width: int | None, options: object, field: str) -> int:
+        """A width that is asked for by an option, or the whole one; others than ``widths`` are refused."""
+        if width is None or width in self.widths:
+            return self.width if width is None else width
+        known = ", ".join(map(str, self.widths))
+        reason = "" if self.config.widths else ", since the model was trained without shorter widths"
+        raise OptionError(options, field, f"is {width}, expected one of {known}{reason}.")
+
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
         """The parts of the aggregation start as the options say, all else as the PLM did."""
         if isinstance(module, (Aggregation, EdgeProjection)):
             module.initialize(self.config.aggregation_init, self.config.initializer_range)
+        elif isinstance(module, AttributeEncoder):
+            module.initialize()
         else:
             super()._init_weights(module)
 
@@ -201,7 +297,7 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
         batch_size: int = 32,
         tokenizer: Any = None,
     ) -> NDArray[np.float32]:
-        """Encode new texts, as if each were a node of the predicted relation's source type.
+        """Encode new texts, as if each were a node of the (first) predicted relation's source type.
 
         For the nodes of a network use :func:`heterformer.embed`; for ranked results,
         :class:`heterformer.Searcher`.
@@ -229,11 +325,57 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
 
     def encode_batch(self, batch: Batch) -> Tensor:
         """(B, d): both passes in one graph, as training needs them."""
-        vectors: Tensor = self(batch, self.text_states(batch.texts.first(batch.neighbor_texts)))
-        return vectors
+        return self.encode_with(batch, self.text_states(batch.texts.first(batch.neighbor_texts)))
 
-    def scores(self, queries: Tensor, keys: Tensor) -> Tensor:
+    def encode_with(self, batch: Batch, states: Tensor) -> Tensor:
+        """(B, d): the second pass, of the text-rich centres and of the textless ones, if there are some.
+
+        Of a batch of pairs the vectors are in the order of its roles.
+        """
+        if batch.textless_centers is None:
+            vectors: Tensor = self(batch, states)
+            return vectors
+        textless = self.textless_center_vectors(batch.textless_centers, states)
+        if not len(batch.centers):
+            return textless
+        parts = [self(batch, states), textless]
+        if isinstance(batch, PairBatch) and batch.textless_queries:
+            parts.reverse()
+        return torch.cat([part.to(textless.dtype) for part in parts])
+
+    def textless_center_vectors(self, centers: TextlessCenters, states: Tensor) -> Tensor:
+        """(C, d): the vectors of a batch's textless centres, given the states of its neighbour texts."""
+        return self.textless_vectors(centers.node_type, centers.rows)
+
+    @property
+    def textless_fan_out(self) -> int:
+        """How many text-rich neighbours are part of a textless node's vector."""
+        return 0
+
+    def post_init(self) -> None:
+        """Called at the end of every model's constructor."""
+        if len(self.schema.predicted) > 1 and self.config.relation_scales:
+            scales = {r.name: nn.Parameter(torch.ones(self.width)) for r in self.schema.predicted}
+            self.relation_scales = nn.ParameterDict(scales)
+        self.head: NodeHead | None = None
+        if self.config.head is not None:
+            self.add_head(HeadConfig.from_dict(self.config.head))
+        super().post_init()
+
+    def add_head(self, config: HeadConfig) -> None:
+        """Put a new head on the vectors, in the place of one that there may be."""
+        self.config.head = config.to_dict()
+        self.head = NodeHead(config, self.width, self.config.normalize).to(self.device)
+
+    def relation_scale(self, relation: str | None) -> Tensor | None:
+        """(d,): what a predicted relation multiplies a query's vector with; nothing if there is but one."""
+        scales = dict(getattr(self, "relation_scales", {}))
+        return scales.get(relation)
+
+    def scores(self, queries: Tensor, keys: Tensor, relation: str | None = None) -> Tensor:
         """(Q, K): how likely each query is linked to each key; before the softmax of Eq. 13."""
+        scale = self.relation_scale(relation)
+        queries = queries if scale is None else queries * scale[: queries.shape[-1]].to(queries.device)
         return queries @ keys.T / self.config.temperature  # type: ignore[no-any-return]
 
     def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
@@ -251,7 +393,7 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
         schema = self.schema
         return tuple(r for r in schema.edge_types if r.center in schema.text_rich and r.neighbor in neighbors)
 
-    def finished(self, vectors: Tensor) -> Tensor:
+    def maybe_normalize(self, vectors: Tensor) -> Tensor:
         """``vectors``, of length 1 if the config says so."""
         return torch.nn.functional.normalize(vectors, dim=-1) if self.config.normalize else vectors
 
@@ -270,6 +412,19 @@ class HeterogeneousEncoder(NodeEncoder):
     def warms_up(self) -> bool:
         return bool(set(self.schema.textless) & set(self.embedded_types))
 
+    def read_attributes(self, network: Network) -> None:
+        self.textless.read_attributes(network)
+
     def textless_vectors(self, node_type: NodeType, rows: Tensor) -> Tensor:
         """(n, d): ``W_phi h^(0)`` (Eq. 9)."""
-        return self.finished(self.textless(node_type, rows))
+        return self.maybe_normalize(self.textless(node_type, rows))
+
+    def textless_center_vectors(self, centers: TextlessCenters, states: Tensor) -> Tensor:
+        return self.maybe_normalize(self.textless_starts(centers))
+
+    def textless_starts(self, centers: TextlessCenters) -> Tensor:
+        """(C, d): ``W_phi h^(0)`` of a batch's textless centres, from embeddings it carries or the table."""
+        if centers.embeddings is not None:
+            return self.textless.project(centers.node_type, centers.embeddings)
+        starts: Tensor = self.textless(centers.node_type, centers.rows)
+        return starts

@@ -13,16 +13,17 @@ import torch
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel
 
-from heterformer.batches.batch import Batch, Texts
+from heterformer.batches.batch import Batch, TextlessCenters, Texts
 from heterformer.models.aggregation import Aggregation, EdgeProjections, Neighborhoods
+from heterformer.models.attributes import AttributeEncoder
 from heterformer.models.configuration import HeterformerConfig
 from heterformer.models.contract import HeterogeneousEncoder
-from heterformer.models.network_readout import NetworkReadout
+from heterformer.models.network_readout import AttentionReadout, MeanReadout, NetworkReadout
 from heterformer.models.plm.backbone import layer_states, pooled, without_pooler
 from heterformer.models.plm.layouts import layout_of
 from heterformer.models.plm.loading import untrained_plm
-from heterformer.models.plm.packing import pack
 from heterformer.models.textless import TextlessNodes
+from heterformer.models.textless_readout import TextlessReadout
 from heterformer.network.schema import NodeType
 
 KINDS = ("text_rich", "textless")  # of neighbours, and so of virtual neighbour tokens
@@ -53,14 +54,26 @@ class Heterformer(HeterogeneousEncoder):
         self.neighbor_kinds = [kind for kind in KINDS if kind in (*self.kinds, *self.readout_kinds)]
         self.edge_types = {kind: self.edge_types_from(getattr(schema, kind)) for kind in self.neighbor_kinds}
         self.backbone = without_pooler(untrained_plm(plm))
-        self.textless = TextlessNodes(schema, config.textless_dim, d, config.heterogeneous_projection)
+        sizes = config.textless_dim, d, config.heterogeneous_projection
+        self.textless = TextlessNodes(schema, *sizes, config.textless_encodings())
         edge_types = tuple(r for kind in self.neighbor_kinds for r in self.edge_types[kind])
         self.edge_projections = EdgeProjections(edge_types, d, config.heterogeneous_projection)
         depths = range(1, plm.num_hidden_layers)
         names = dict.fromkeys(self.aggregation_name(kind, depth) for kind in self.kinds for depth in depths)
         self.aggregations = nn.ModuleDict({name: Aggregation(d, heads) for name in names})
-        self.network_readout = NetworkReadout(self.readout_kinds, d, heads, plm.num_hidden_layers)
+        self.attribute_encoders = nn.ModuleDict(
+            {t: AttributeEncoder(encoding, d) for t, encoding in config.token_encodings().items()}
+        )
+        self.network_readout = self.new_readout(heads)
+        if config.textless_neighbors:
+            self.textless_readout = TextlessReadout(schema, d, heads)
         self.post_init()
+
+    def new_readout(self, heads: int) -> NetworkReadout:
+        layer = self.config.backbone_config.num_hidden_layers
+        if self.config.readout_aggregation == "attention":
+            return AttentionReadout(self.readout_kinds, layer, self.width, heads)
+        return MeanReadout({kind: self.edge_types[kind] for kind in self.readout_kinds}, layer)
 
     def text_states(self, texts: Texts) -> Tensor:
         """(U, L, d): the [CLS] state with which each text enters each layer but the first, all by itself.
@@ -70,7 +83,7 @@ class Heterformer(HeterogeneousEncoder):
         if "text_rich" not in self.neighbor_kinds:
             return torch.empty(len(texts), 0, self.width, device=self.device, dtype=self.dtype)
         readout = self.config.readout if "text_rich" in self.readout_kinds else None
-        return layer_states(self.backbone, texts, self.config.neighbor_pooling, readout)
+        return layer_states(self.backbone, self.pack(texts), self.config.neighbor_pooling, readout)
 
     @property
     def states_end_with_vector(self) -> bool:
@@ -78,27 +91,58 @@ class Heterformer(HeterogeneousEncoder):
 
     def forward(self, batch: Batch, states: Tensor) -> Tensor:
         """(B, d): Algorithm 1, for all centres of the batch at once."""
-        packing = pack(batch.texts, batch.centers)
+        packing = self.pack(batch.texts, batch.centers)
         kinds, rank = self.neighbor_kinds, packing.rank
         neighborhoods = {kind: self.propagate(kind, batch, states, rank) for kind in kinds}
+        attributes = self.encoded_attributes(batch, states, rank)
         plm = layout_of(self.backbone, packing)
         hidden = plm.embed()  # H^(0), (T, d)
         for depth in range(len(plm.layers)):
             center = pooled(hidden, packing, self.config.neighbor_pooling)  # h^(l), (B, d)
-            virtual = self.virtual_tokens(depth, center, neighborhoods)  # z^(l), (B, 2, d)
+            virtual = self.virtual_tokens(depth, center, neighborhoods, attributes)  # z^(l), (B, 2, d)
             first_only = depth == len(plm.layers) - 1 and self.config.readout == "cls"
             hidden = plm.run_layer(depth, hidden, virtual, first_only)  # H^(l + 1), Eq. 4 and 5
         vectors = hidden if self.config.readout == "cls" else packing.mean(hidden)  # (B, d)
-        return self.finished(self.network_readout(vectors, neighborhoods)[packing.rank])
+        return self.maybe_normalize(self.network_readout(vectors, neighborhoods)[packing.rank])
+
+    @property
+    def textless_fan_out(self) -> int:
+        return self.config.textless_neighbors or 0
+
+    def textless_center_vectors(self, centers: TextlessCenters, states: Tensor) -> Tensor:
+        """(C, d): ``W_phi h^(0)``, with the final vectors of text-rich neighbours added if asked for."""
+        starts = self.textless_starts(centers)
+        if self.config.textless_neighbors:
+            starts = self.textless_readout(starts, centers, states[:, -1])
+        return self.maybe_normalize(starts)
 
     def virtual_tokens(
-        self, depth: int, center: Tensor, neighborhoods: dict[str, Neighborhoods]
+        self,
+        depth: int,
+        center: Tensor,
+        neighborhoods: dict[str, Neighborhoods],
+        attributes: Tensor | None = None,
     ) -> Tensor | None:
-        """(B, 2, d): a token per kind of neighbour (Eq. 6), for all layers but the first."""
-        if depth == 0 or not self.kinds:
+        """(B, 2, d): a token per kind of neighbour (Eq. 6), for all layers but the first.
+
+        By option a third, ``h^(l) + A x``: like the others it starts as the centre's own state.
+        """
+        if depth == 0 or not (self.kinds or attributes is not None):
             return None
         tokens = [self.aggregate(kind, depth, center, neighborhoods[kind]) for kind in self.kinds]
+        if attributes is not None:
+            tokens.append(center + attributes)
         return torch.stack(tokens, 1)
+
+    def encoded_attributes(self, batch: Batch, states: Tensor, rank: Tensor) -> Tensor | None:
+        """(B, d): ``A x`` of the centres, 0 for those without attributes; None without such a token."""
+        if not self.attribute_encoders:
+            return None
+        encoded = states.new_zeros(rank.numel(), self.width)
+        for node_type, own in batch.attributes.items():
+            values = self.attribute_encoders[node_type](own.numbers, own.categories)
+            encoded = encoded.index_copy(0, rank[own.center], values.to(encoded.dtype))
+        return encoded
 
     def propagate(self, kind: str, batch: Batch, states: Tensor, rank: Tensor) -> Neighborhoods:
         """The messages ``W_r h_{v_j}`` (Eq. 8) of all neighbours of one kind, for all layers at once."""
@@ -108,12 +152,15 @@ class Heterformer(HeterogeneousEncoder):
             neighbors = {t: self.textless.of_batch(batch, t)[:, None] for t in batch.textless}
         layers = states.shape[1] if kind == "text_rich" else 1
         centers, messages = [rank[:0]], [states.new_empty(0, layers, self.width)]
-        for r in self.edge_types[kind]:
+        numbers = [rank[:0]]
+        for number, r in enumerate(self.edge_types[kind]):
             if r in batch.neighbors:
                 centers.append(rank[batch.neighbors[r].center])  # (E_r,)
+                numbers.append(torch.full_like(centers[-1], number))
                 sent = neighbors[r.neighbor][batch.neighbors[r].node]  # (E_r, L, d)
                 messages.append(self.edge_projections(r, sent))
-        return Neighborhoods.of(rank.numel(), torch.cat(centers), torch.cat(messages))
+        edges = torch.cat(centers), torch.cat(messages), torch.cat(numbers)
+        return Neighborhoods.from_edges(rank.numel(), *edges)
 
     def aggregate(self, kind: str, depth: int, center: Tensor, neighborhoods: Neighborhoods) -> Tensor:
         """(B, d): the virtual neighbour token of one kind for one layer (Eq. 6)."""

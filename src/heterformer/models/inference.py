@@ -14,14 +14,14 @@ from heterformer.batches.batcher import Batcher, SampledNodes
 from heterformer.batches.sampling import Sampler
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.plm.backbone import text_vectors
-from heterformer.models.plm.packing import pack
 from heterformer.network.schema import NodeType
 from heterformer.network.tokens import PackedTokens
 from heterformer.progress import progress_bar
 
 StoredStates = Callable[[Ints], Tensor]  # text rows to their states, (N, S, d)
 NODES_AT_ONCE = 2048  # nodes whose neighbours' states are held together
-CHUNK = 4096  # texts read between two moves of a progress bar
+TEXTLESS_AT_ONCE = 512  # the same of textless nodes, which may aggregate more of them
+CHUNK = 4096  # texts whose vectors are held beside the result
 TOKENS = 4096  # per batch of texts: enough for full-sized products, little enough for any memory
 
 
@@ -33,6 +33,7 @@ def center_vectors(
     sampler: Sampler,
     stored: StoredStates | None = None,
     nodes_at_once: int = NODES_AT_ONCE,
+    tokens_per_batch: int = TOKENS,
 ) -> Tensor:
     """(n, d): the vectors of text-rich nodes with the neighbours that ``sampler`` draws.
 
@@ -42,8 +43,46 @@ def center_vectors(
     parts = [torch.empty(0, model.width)]
     for start in range(0, len(rows), nodes_at_once):
         nodes = batcher.sample(node_type, rows[start : start + nodes_at_once], sampler)
-        parts.append(sampled_vectors(model, batcher, nodes, stored, nodes_at_once))
+        parts.append(sampled_vectors(model, batcher, nodes, stored, nodes_at_once, tokens_per_batch))
     return torch.cat(parts)
+
+
+def textless_vectors(
+    model: NodeEncoder,
+    batcher: Batcher,
+    node_type: NodeType,
+    rows: Ints,
+    sampler: Sampler,
+    stored: StoredStates | None = None,
+    nodes_at_once: int = TEXTLESS_AT_ONCE,
+) -> Tensor:
+    """(n, d): the vectors of textless nodes, with the text-rich neighbours that the model aggregates."""
+    parts = [torch.empty(0, model.width)]
+    with evaluating(model), torch.autocast(model.device.type, enabled=False):
+        for start in range(0, len(rows), nodes_at_once):
+            block = rows[start : start + nodes_at_once].astype(np.int64)
+            if not model.textless_fan_out:
+                encoded = model.textless_vectors(node_type, torch.from_numpy(block).to(model.device))
+            else:
+                batch = batcher.textless(node_type, block, sampler, model.textless_fan_out)
+                states = stored or _states_of(model, batcher, [batch], TOKENS)
+                neighbors = states(neighbor_text_rows(batch)).to(model.device)
+                encoded = model.encode_with(batch.to(model.device), neighbors)
+            parts.append(encoded.float().cpu())
+    return torch.cat(parts)
+
+
+def vectors_of_type(
+    model: NodeEncoder,
+    batcher: Batcher,
+    node_type: NodeType,
+    rows: Ints,
+    sampler: Sampler,
+    stored: StoredStates | None = None,
+) -> Tensor:
+    """(n, d): the vectors of some nodes of a type, with text or without."""
+    of_kind = center_vectors if node_type in batcher.schema.text_rich else textless_vectors
+    return of_kind(model, batcher, node_type, rows, sampler, stored)
 
 
 def sampled_vectors(
@@ -52,26 +91,33 @@ def sampled_vectors(
     nodes: SampledNodes,
     stored: StoredStates | None = None,
     nodes_at_once: int = NODES_AT_ONCE,
+    tokens_per_batch: int = TOKENS,
+    advance: Callable[[int], object] | None = None,
 ) -> Tensor:
-    """(n, d): the same for nodes whose neighbours are sampled already."""
+    """(n, d): the same for nodes whose neighbours are sampled; ``advance`` is called after each batch."""
     vectors = torch.empty(len(nodes), model.width)
     with evaluating(model):
         for start in range(0, len(nodes), nodes_at_once):
             block = nodes.select(np.arange(start, min(start + nodes_at_once, len(nodes))))
-            batches = center_batches(batcher, block)
+            batches = center_batches(batcher, block, tokens_per_batch)
             if stored is None:  # the block's batches are held together, to read each text once
                 batches = list(batches)
-            states = stored or _states_of(model, batcher, [batch for _, batch in batches])
+            states = stored or _states_of(model, batcher, [batch for _, batch in batches], tokens_per_batch)
             for positions, batch in batches:
                 neighbors = states(neighbor_text_rows(batch)).to(model.device)
-                found = model(batch.to(model.device), neighbors).float().cpu()
-                vectors[start + torch.from_numpy(positions)] = found
+                encoded = model(batch.to(model.device), neighbors).float().cpu()
+                vectors[start + torch.from_numpy(positions)] = encoded
+                if advance is not None:
+                    advance(len(positions))
     return vectors
 
 
-def center_batches(batcher: Batcher, nodes: SampledNodes) -> Iterable[tuple[Ints, Batch]]:
+def center_batches(
+    batcher: Batcher, nodes: SampledNodes, tokens_per_batch: int = TOKENS
+) -> Iterable[tuple[Ints, Batch]]:
     """Batches of centres of similar length, each with the positions of its centres in ``nodes``."""
-    for positions in by_length(batcher.tokens, nodes.rows + batcher.tokens.text_offset[nodes.node_type]):
+    text_rows = nodes.rows + batcher.tokens.text_offset[nodes.node_type]
+    for positions in by_length(batcher.tokens, text_rows, tokens_per_batch):
         yield positions, batcher.batch_of(nodes.select(positions))
 
 
@@ -82,65 +128,85 @@ def neighbor_text_rows(batch: Batch) -> Ints:
     return text_rows
 
 
-def _states_of(model: NodeEncoder, batcher: Batcher, batches: list[Batch]) -> StoredStates:
+def _states_of(
+    model: NodeEncoder, batcher: Batcher, batches: list[Batch], tokens_per_batch: int
+) -> StoredStates:
     met = [neighbor_text_rows(batch) for batch in batches]
     known = np.unique(np.concatenate([*met, np.empty(0, dtype=np.int64)]))
-    states = each_text(model.text_states, batcher.tokens, known, model.device)  # (N, S, d)
+    states = each_text(model.text_states, batcher.tokens, known, model.device, tokens_per_batch)  # (N, S, d)
     return lambda text_rows: states[torch.from_numpy(np.searchsorted(known, text_rows))]
 
 
-def plm_vectors(model: NodeEncoder, tokens: PackedTokens, text_rows: Ints) -> Tensor:
+def plm_vectors(
+    model: NodeEncoder, tokens: PackedTokens, text_rows: Ints, tokens_per_batch: int = TOKENS
+) -> Tensor:
     """(n, d): what the plain PLM says of texts, without any network (the paper's h-bar of Eq. 10)."""
-    found: Tensor | None = None
+    matrix: Tensor | None = None
     with progress_bar("reading texts", len(text_rows), "texts") as bar:
         for start in range(0, max(1, len(text_rows)), CHUNK):
             chunk = text_rows[start : start + CHUNK]
-            vectors = some_plm_vectors(model, tokens, chunk)
-            if found is None:
+            vectors = some_plm_vectors(model, tokens, chunk, tokens_per_batch, bar.advance)
+            if matrix is None:
                 # All of it at once: joining parts would take twice the memory.
-                found = vectors.new_empty(len(text_rows), vectors.shape[1])
-            found[start : start + CHUNK] = vectors
-            bar.advance(len(chunk))
-    assert found is not None
-    return found
+                matrix = vectors.new_empty(len(text_rows), vectors.shape[1])
+            matrix[start : start + CHUNK] = vectors
+    assert matrix is not None
+    return matrix
 
 
-def some_plm_vectors(model: NodeEncoder, tokens: PackedTokens, text_rows: Ints) -> Tensor:
+def some_plm_vectors(
+    model: NodeEncoder,
+    tokens: PackedTokens,
+    text_rows: Ints,
+    tokens_per_batch: int = TOKENS,
+    advance: Callable[[int], object] | None = None,
+) -> Tensor:
     """The same of a few thousand texts, without a bar."""
 
     def read(texts: Texts) -> Tensor:
-        return text_vectors(model.backbone, pack(texts), model.config.readout)
+        return text_vectors(model.backbone, model.pack(texts), model.config.readout)
 
     with evaluating(model):
-        return each_text(read, tokens, text_rows, model.device)
+        return each_text(read, tokens, text_rows, model.device, tokens_per_batch, advance)
 
 
 def each_text(
-    read: Callable[[Texts], Tensor], tokens: PackedTokens, text_rows: Ints, device: torch.device
+    read: Callable[[Texts], Tensor],
+    tokens: PackedTokens,
+    text_rows: Ints,
+    device: torch.device,
+    tokens_per_batch: int = TOKENS,
+    advance: Callable[[int], object] | None = None,
 ) -> Tensor:
-    """Apply ``read`` to the texts in batches of similar length; rows come in the order of ``text_rows``."""
-    found: Tensor | None = None
+    """Apply ``read`` to the texts in batches of similar length; rows come in the order of ``text_rows``.
+
+    ``advance`` is called with the number of texts read, batch by batch.
+    """
+    rows: Tensor | None = None
+    none = [np.empty(0, dtype=np.int64)]  # whose shape tells what ``read`` gives
     with torch.no_grad():
-        for chosen in by_length(tokens, text_rows) if len(text_rows) else [np.empty(0, dtype=np.int64)]:
+        for chosen in by_length(tokens, text_rows, tokens_per_batch) if len(text_rows) else none:
             packed, offsets = tokens.gather(text_rows[chosen])
             texts = Texts(torch.from_numpy(packed).to(device), torch.from_numpy(offsets).to(device))
             values = read(texts).float().cpu()
-            if found is None:
-                found = torch.empty(len(text_rows), *values.shape[1:])
-            found[torch.from_numpy(chosen)] = values
-    assert found is not None
-    return found
+            if rows is None:
+                rows = torch.empty(len(text_rows), *values.shape[1:])
+            rows[torch.from_numpy(chosen)] = values
+            if advance is not None:
+                advance(len(chosen))
+    assert rows is not None
+    return rows
 
 
-def by_length(tokens: PackedTokens, text_rows: Ints) -> Iterator[Ints]:
-    """The positions of the texts, shortest first, in batches of about ``TOKENS`` tokens."""
+def by_length(tokens: PackedTokens, text_rows: Ints, tokens_per_batch: int = TOKENS) -> Iterator[Ints]:
+    """The positions of the texts, shortest first, in batches of at most that many tokens."""
     lengths = tokens.offsets[text_rows + 1] - tokens.offsets[text_rows]
     order = np.argsort(lengths, kind="stable")
     ends = np.cumsum(lengths[order])
     start = 0
     while start < len(order):
         done = int(ends[start - 1]) if start else 0
-        stop = max(start + 1, int(np.searchsorted(ends, done + TOKENS, side="right")))
+        stop = max(start + 1, int(np.searchsorted(ends, done + tokens_per_batch, side="right")))
         yield order[start:stop]
         start = stop
 

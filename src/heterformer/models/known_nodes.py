@@ -11,10 +11,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 from heterformer.batches.visible import VisibleNetwork
+from heterformer.digests import check_sizes, write_digests
 from heterformer.files import readable, reading, replace_folder
 from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
 from heterformer.network.tokens import PackedTokens
+from heterformer.stored import COPY_RUN, check_offsets, read_parquet
 
 FOLDER = "known"
 TEXTS = 512  # that new textless nodes are contrasted with
@@ -28,14 +30,16 @@ class KnownNodes:
     texts: PackedTokens
 
     @classmethod
-    def of(cls, visible: VisibleNetwork, tokens: PackedTokens) -> KnownNodes:
+    def from_network(
+        cls, visible: VisibleNetwork, tokens: PackedTokens, max_texts: int = TEXTS
+    ) -> KnownNodes:
         """What training may see. Texts are chosen by a hash of what they say, which is to say at random.
 
         Of equal texts one is kept: a node must not be contrasted with its own text.
         """
         seen = np.flatnonzero(_visible_texts(visible, tokens))
         _, first = np.unique(tokens.hashes()[seen], return_index=True)  # by ascending hash
-        chosen = np.sort(seen[first[:TEXTS]])
+        chosen = np.sort(seen[first[:max_texts]])
         packed, offsets = tokens.gather(chosen)
         ids = {t: _known(visible, t) for t in visible.network.schema.textless}
         return cls(ids, PackedTokens({}, offsets, packed.astype(np.int32)))
@@ -45,6 +49,7 @@ class KnownNodes:
             for node_type, ids in self.ids.items():
                 ids.to_frame().write_parquet(folder / f"{node_type}.parquet")
             np.savez(folder / "texts.npz", offsets=self.texts.offsets, tokens=self.texts.tokens)
+            write_digests(folder)
 
     def are_all(self, network: Network) -> bool:
         """Whether these are just the textless nodes of the network, in its order."""
@@ -56,10 +61,16 @@ class KnownNodes:
         folder = readable(model_folder / FOLDER)
         if not folder.is_dir():
             return None
-        with reading(folder):
-            ids = {p.stem: pl.read_parquet(p)["id"] for p in sorted(folder.glob("*.parquet"))}
-            with np.load(folder / "texts.npz", allow_pickle=False) as arrays:
-                return cls(ids, PackedTokens({}, arrays["offsets"], arrays["tokens"]))
+        check_sizes(folder, COPY_RUN)
+        ids = {}
+        for path in sorted(folder.glob("*.parquet")):
+            with reading(path, COPY_RUN):
+                ids[path.stem] = read_parquet(path, COPY_RUN)["id"].cast(pl.String)
+        texts = folder / "texts.npz"
+        with reading(texts, COPY_RUN), np.load(texts, allow_pickle=False) as arrays:
+            offsets, tokens = arrays["offsets"].astype(np.int64), arrays["tokens"].astype(np.int32)
+            check_offsets(offsets, len(tokens), texts, COPY_RUN)
+        return cls(ids, PackedTokens({}, offsets, tokens))
 
 
 def _visible_texts(visible: VisibleNetwork, tokens: PackedTokens) -> NDArray[np.bool_]:

@@ -13,7 +13,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from heterformer.errors import OptionError
-from heterformer.models.plm.minilm import suited_options
+from heterformer.models.plm.reading import suited_options
+from heterformer.network.schema import NodeType, Schema
 from heterformer.options import expected, fits, option_types
 from heterformer.recipe import RECIPE
 from heterformer.recipe import earlier as earlier_defaults
@@ -22,6 +23,7 @@ Family = Literal["text-only", "bag of words", "cascaded", "nested"]
 Group = Literal["vanilla", "homogeneous GNN", "heterogeneous GNN", "Heterformer"]
 MODEL_TYPE_PREFIX = "heterformer_"  # Transformers has a model type "bert" of its own
 AUTO = "auto"  # not given: what suits the backbone
+EARLIER = MappingProxyType({"query_prompt": "", "document_prompt": ""})
 _CLASSES: dict[str, type[ModelOptions]] = {}
 MODEL_OPTIONS: Mapping[str, type[ModelOptions]] = MappingProxyType(_CLASSES)
 """The options class of every model, by the model's name."""
@@ -44,21 +46,35 @@ class ModelOptions:
     new_learning_rate: ClassVar[float] = 1e-4
     """The learning rate that suits dense parameters which the backbone lacks, found on the validation part
     of a citation network."""
+    has_embedding_table: ClassVar[bool] = False
+    """Whether rows of a table are learnt, of textless nodes or of words, at a rate of their own."""
     states_can_be_cached: ClassVar[bool] = True
     """Whether neighbours' states may be stored in training: not if reading a text costs next to nothing."""
-    earlier: ClassVar[Mapping[str, Any]] = MappingProxyType({})
+    earlier: ClassVar[Mapping[str, Any]] = EARLIER
     """Values of options that a saved model lacks because it is older than they are."""
 
     backbone: str = "minilm"
-    """An encoder of the layout of BERT, DistilBERT, MPNet or ModernBERT: 'minilm' (installed with
-    Heterformer, works offline), a folder, or a Hugging Face name."""
+    """An encoder of the layout of BERT, DistilBERT, MPNet or ModernBERT: 'minilm' (the extra
+    heterformer[minilm], works offline), a folder, or a Hugging Face name."""
     readout: Literal["auto", "cls", "mean"] = "auto"
     """A node's vector: the [CLS] state (the paper) or the mean over its tokens. 'auto' is what suits the
-    backbone, here and below: mean for MiniLM, the paper's choice for others."""
+    backbone, here and below: what its files say, or else what ranks training pairs better, untrained."""
     normalize: Literal["auto", "yes", "no"] = "auto"
     """Scale vectors to length 1; use a temperature of about 0.05 with it."""
     temperature: float | Literal["auto"] = "auto"
     """Scores are inner products divided by this."""
+    query_prompt: str = AUTO
+    """Put before the texts of nodes that are only sources of predicted links, such as 'query: '. 'auto' is
+    what a backbone of sentence-transformers says, or nothing."""
+    document_prompt: str = AUTO
+    """Put before all other texts, such as 'passage: '."""
+    long_texts: Literal["cut", "windows"] = "cut"
+    """Texts of more tokens than the backbone reads: cut, or read in windows whose states are averaged."""
+    window_tokens: int | None = None
+    """Maximum number of tokens in a window; unless given, as many as the backbone reads."""
+    widths: tuple[int, ...] = ()
+    """Lengths to which vectors may be cut, such as 192 96 48: the loss is the mean over them and the whole
+    vector (Matryoshka), so that 'embed --width' gives shorter vectors that are still good."""
     lora: int | None = None
     """Rank of low-rank adapters, which learn in the place of the backbone's weights, at the learning rate of
     new parameters; unless given, the backbone learns itself."""
@@ -66,6 +82,8 @@ class ModelOptions:
     """The linear maps of each layer that have adapters: those of the attention, of the MLP, or all."""
     freeze: Literal["none", "backbone"] = "none"
     """What does not learn: nothing, or the backbone."""
+    relation_scales: bool = True
+    """A learnt weight per dimension and relation in the scores, if several relations are predicted."""
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
@@ -75,11 +93,20 @@ class ModelOptions:
     def __post_init__(self) -> None:
         for name, hint in option_types(type(self)).items():
             check_option(self, name, getattr(self, name), hint)
+        object.__setattr__(self, "widths", tuple(sorted(set(self.widths), reverse=True)))  # YAML has lists
+        if self.widths and self.widths[-1] < 1:
+            raise OptionError(self, "widths", f"has {self.widths[-1]}, expected positive whole numbers.")
         if self.lora is not None and self.freeze == "backbone":
             problem = (
                 f"is 'backbone' beside {{lora}} {self.lora}, which freezes it already; give one of them."
             )
             raise OptionError(self, "freeze", problem)
+        if self.window_tokens is not None and self.long_texts == "cut":
+            problem = f"is {self.window_tokens}, but {{long_texts}} is 'cut'; expected 'windows'."
+            raise OptionError(self, "window_tokens", problem)
+        if self.window_tokens is not None and self.window_tokens < 3:
+            problem = f"is {self.window_tokens}, expected at least 3: two of them are special tokens."
+            raise OptionError(self, "window_tokens", problem)
 
     @classmethod
     def option_names(cls) -> tuple[str, ...]:
@@ -90,6 +117,11 @@ class ModelOptions:
     def model_type(cls) -> str:
         """The model's type in ``config.json``."""
         return cls.name if cls.group == "Heterformer" else MODEL_TYPE_PREFIX + cls.name
+
+    def attributed_types(self, schema: Schema) -> tuple[NodeType, ...]:
+        """The node types whose attributes the model reads."""
+        textless = schema.textless if getattr(self, "textless_attributes", False) else ()
+        return (schema.text_rich if getattr(self, "attribute_token", False) else ()) + textless
 
     def resolved(self) -> Self:
         """With what suits the backbone in the place of every 'auto'."""
@@ -108,8 +140,12 @@ class ModelOptions:
 class TextlessOptions(ModelOptions):
     """Options of models that embed textless nodes."""
 
+    has_embedding_table: ClassVar[bool] = True
+
     textless_dim: int = 64
     """Width of a textless node's own embedding (Eq. 9)."""
+    textless_attributes: bool = False
+    """Add what the attributes of a textless node say to its embedding; an unseen node starts from them."""
 
 
 @dataclass(frozen=True)
@@ -157,7 +193,7 @@ class HeterformerOptions(NestedOptions, TextlessOptions):
     path = "heterformer.models.heterformer:Heterformer"
     group = "Heterformer"
 
-    earlier = earlier_defaults("network_readout")
+    earlier = MappingProxyType({**EARLIER, **earlier_defaults("network_readout", "readout_aggregation")})
 
     virtual_tokens: Literal["both", "text_rich", "textless", "none"] = "both"
     """Virtual neighbour tokens: both kinds, one kind, or none."""
@@ -166,6 +202,9 @@ class HeterformerOptions(NestedOptions, TextlessOptions):
     ].value
     """Neighbours added to a node's vector after the last layer: both kinds, one kind, or none (the paper).
     'auto' is those of which there are virtual tokens."""
+    readout_aggregation: Literal["mean", "attention"] = RECIPE["readout_aggregation"].value
+    """How the network readout adds neighbours: their mean and a weight per edge type, or an attention and a
+    weight per kind."""
     heterogeneous_projection: bool = True
     """Separate projections per edge type (W_r) and per textless type (W_phi)."""
     aggregation_heads: int | None = None
@@ -174,11 +213,27 @@ class HeterformerOptions(NestedOptions, TextlessOptions):
     """One aggregation for all layers instead of one per layer."""
     share_aggregation_kinds: bool = False
     """One aggregation for both virtual tokens instead of one each."""
+    attribute_token: bool = False
+    """A third virtual token, of a text-rich node's own attributes."""
+    textless_neighbors: int | None = None
+    """Number of text-rich neighbours that are aggregated into the vector of a textless node, such as the
+    items that a user has bought; unless given, the vector is W_phi h0 alone (the paper)."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        readout = self._readout()
+        if self.textless_neighbors and readout not in ("text_rich", "both"):
+            problem = f"is {self.textless_neighbors}, but {{network_readout}} is {readout!r}"
+            raise OptionError(
+                self, "textless_neighbors", f"{problem}; expected text_rich or both, whose states it reads."
+            )
+
+    def _readout(self) -> Literal["auto", "both", "text_rich", "textless", "none"]:
+        return self.virtual_tokens if self.network_readout == AUTO else self.network_readout
 
     def resolved(self) -> Self:
         """With every 'auto' decided."""
-        readout = self.virtual_tokens if self.network_readout == AUTO else self.network_readout
-        return replace(super().resolved(), network_readout=readout)
+        return replace(super().resolved(), network_readout=self._readout())
 
 
 @dataclass(frozen=True)
@@ -190,6 +245,7 @@ class MeanSageOptions(CascadedOptions):
     path = "heterformer.models.baselines.mean_sage:MeanSage"
     family = "bag of words"
     group = "vanilla"
+    has_embedding_table = True  # of words
     states_can_be_cached = False
 
     vocabulary: int = 10_000

@@ -71,7 +71,7 @@ def model_name(folder: Path | str) -> str:
     path = Path(folder) / "config.json"
     try:
         model_type = json.loads(path.read_text(encoding="utf-8"))["model_type"]
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise InputError(f"{folder}: expected a model's folder, with a config.json in it.") from None
     name = str(model_type).removeprefix(MODEL_TYPE_PREFIX)
     if name not in MODEL_OPTIONS:

@@ -20,7 +20,8 @@ from heterformer.models.known_nodes import KnownNodes
 from heterformer.network.ids import known_rows
 from heterformer.network.schema import EdgeType, NodeType, Schema
 from heterformer.network.store import Network
-from heterformer.network.tokens import PackedTokens, open_tokens
+from heterformer.network.tokens import PackedTokens
+from heterformer.untrusted import check_text
 
 if TYPE_CHECKING:
     from heterformer.models.contract import NeighborIds, NodeEncoder
@@ -50,15 +51,15 @@ def encode(
     if neighbors is None:
         neighbors = [{}] * len(texts)
     if isinstance(neighbors, Mapping) or len(neighbors) != len(texts):
-        found = "one dictionary" if isinstance(neighbors, Mapping) else f"{len(neighbors)} dictionaries"
-        raise InputError(f"neighbors has {found}, expected a list of {len(texts)}, one for each text.")
+        kind = "one dictionary" if isinstance(neighbors, Mapping) else f"{len(neighbors)} dictionaries"
+        raise InputError(f"neighbors has {kind}, expected a list of {len(texts)}, one for each text.")
     rows = NeighborRows(model, network)
-    given = [rows.of(each) for each in neighbors]
-    return TextEncoder(model, network, tokenizer).encode(texts, given, batch_size)
+    neighbor_rows = [rows.lookup(each) for each in neighbors]
+    return TextEncoder(model, network, tokenizer).encode(texts, neighbor_rows, batch_size)
 
 
 class TextEncoder:
-    """Encodes texts as nodes of the predicted relation's source type, which they are not.
+    """Encodes texts as nodes of the schema's ``query_type``, which they are not.
 
     Neighbours are rows of ``network``. Embeddings of the textless ones are the model's own, or those that
     ``embeddings`` gives for their rows.
@@ -80,15 +81,18 @@ class TextEncoder:
         self, texts: Sequence[str], neighbors: Sequence[Rows], batch_size: int = 32
     ) -> NDArray[np.float32]:
         """(n, d): a vector for each text, whose neighbours are the rows at the same place."""
-        limit = self.schema.max_tokens
         if not len(texts):
             return np.empty((0, self.model.width), dtype=np.float32)
-        words = self.tokenizer([t.strip() for t in texts], truncation=True, max_length=limit)["input_ids"]
+        prompt, limit = self.model.prompts[self.schema.query_type], self.model.text_limit
+        for text in texts:
+            check_text(text, "the text")
+        prompted = [prompt + text.strip() for text in texts]
+        words = self.tokenizer(prompted, truncation=True, max_length=limit)["input_ids"]
         edges = [{self.edge_type(t): rows for t, rows in each.items() if len(rows)} for each in neighbors]
         tokens = NO_TOKENS
         if any(edge_type.neighbor in self.schema.text_rich for each in edges for edge_type in each):
             assert self.network is not None
-            tokens = open_tokens(self.network, self.tokenizer, limit)
+            tokens = self.model.open_tokens(self.network, self.tokenizer)
         vectors = np.empty((len(texts), self.model.width), dtype=np.float32)
         order = np.argsort([len(each) for each in words], kind="stable")  # texts of similar length together
         with evaluating(self.model):
@@ -97,8 +101,8 @@ class TextEncoder:
                 batch = query_batch(
                     self.schema, tokens, [words[i] for i in chosen], [edges[i] for i in chosen]
                 )
-                found = self.model.encode_batch(self._with_embeddings(batch).to(self.model.device))
-                vectors[chosen] = found.float().cpu().numpy()
+                encoded = self.model.encode_batch(self._with_embeddings(batch).to(self.model.device))
+                vectors[chosen] = encoded.float().cpu().numpy()
         return vectors
 
     def edge_type(self, neighbor: NodeType) -> EdgeType:
@@ -130,15 +134,15 @@ def edge_type_to(schema: Schema, neighbor: NodeType) -> EdgeType:
 
     If no relation points that way, by the first one that points back.
     """
-    center = schema.predicted.source
-    found = schema.edge_types_of(center, neighbor)
-    if not found:
+    center = schema.query_type
+    edge_types = schema.edge_types_of(center, neighbor)
+    if not edge_types:
         near = ", ".join(map(repr, schema.neighbor_types_of(center)))
         raise InputError(
             f"no relation joins {center!r} and {neighbor!r}; neighbours may be of the types {near}."
         )
-    forward = [r.forward for r in schema.relations if r.forward in found]
-    return (forward or found)[0]
+    forward = [r.forward for r in schema.relations if r.forward in edge_types]
+    return (forward or edge_types)[0]
 
 
 class NeighborRows:
@@ -148,7 +152,7 @@ class NeighborRows:
         self.model, self.network = model, network
         self.known = KnownNodes.open(folder) if (folder := model.folder) else None
 
-    def of(self, neighbors: NeighborIds) -> Rows:
+    def lookup(self, neighbors: NeighborIds) -> Rows:
         return {t: self._rows(t, list(ids)) for t, ids in neighbors.items() if len(ids)}
 
     def _rows(self, node_type: NodeType, ids: list[str]) -> Sequence[int]:
@@ -157,13 +161,13 @@ class NeighborRows:
             rows = known_rows(pl.Series(ids, dtype=pl.String), self.known.ids[node_type])
             if (rows < 0).any():
                 unknown = ids[int(np.argmax(rows < 0))]
-                found = f"the model has not seen {node_type} {unknown!r} in training"
-                raise InputError(f"{self.model.name_or_path}: {found}; Searcher(run, network=...) may.")
+                problem = f"the model has not seen {node_type} {unknown!r} in training"
+                raise InputError(f"{self.model.name_or_path}: {problem}; Searcher(run, network=...) may.")
             return [int(row) for row in rows]
         if self.network is None:
             raise InputError(f"neighbours of type {node_type!r} are given by id; give network= as well.")
         counts = self.model.schema.counts.get(node_type), self.network.schema.counts.get(node_type)
         if node_type in textless and counts[0] != counts[1]:
-            found = f"has {counts[1]} {node_type} nodes, the model {counts[0]}"
-            raise InputError(f"{self.network.path}: {found}; expected the network that it was made for.")
+            problem = f"has {counts[1]} {node_type} nodes, the model {counts[0]}"
+            raise InputError(f"{self.network.path}: {problem}; expected the network that it was made for.")
         return [int(row) for row in self.network.rows(node_type, ids)]

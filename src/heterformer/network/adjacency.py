@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
-from heterformer.arrays import AnyInts, bisect_rows, mapped
+from heterformer.arrays import AnyInts, bisect_rows
+from heterformer.files import damaged
+from heterformer.stored import BLOCK, check_offsets, check_range, map_array
+
+REBUILD = "build the network again"
+KINDS = {"indptr": "i8", "neighbor": "i4", "edge_type": "i2", "weight": "f4", "time": "f8"}
+OPTIONAL = ("weight", "time")
 
 
 @dataclass(frozen=True)
@@ -23,6 +30,8 @@ class Adjacency:
     indptr: NDArray[np.int64]  # (centres + 1,)
     neighbor: NDArray[np.int32]  # (entries,)
     edge_type: NDArray[np.int16]  # (entries,) positions in Schema.edge_types
+    weight: NDArray[np.float32] | None = None  # (entries,), 1 where a relation has none; None if all are 1
+    time: NDArray[np.float64] | None = None  # (entries,), NaN where a relation has none; None if none has
 
     @property
     def degrees(self) -> NDArray[np.int64]:
@@ -49,33 +58,69 @@ class Adjacency:
 
     def entries(self, edge_type: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """All edges of one type as (centres, neighbours), sorted."""
-        keep = np.flatnonzero(self.edge_type == edge_type)
+        keep = self.positions(edge_type)
         return np.searchsorted(self.indptr, keep, side="right") - 1, self.neighbor[keep]
+
+    def positions(self, edge_type: int) -> NDArray[np.int64]:
+        """Where the edges of one type are, in the order of ``entries``."""
+        return np.flatnonzero(self.edge_type == edge_type)
 
     def save(self, folder: Path) -> None:
         folder.mkdir(parents=True)
-        for name in ("indptr", "neighbor", "edge_type"):
-            np.save(folder / f"{name}.npy", getattr(self, name), allow_pickle=False)
+        for name in KINDS:
+            if (array := getattr(self, name)) is not None:
+                np.save(folder / f"{name}.npy", array, allow_pickle=False)
 
     @classmethod
-    def open(cls, folder: Path) -> Adjacency:
-        """Open memory-mapped: nothing is read until it is used."""
-        return cls(*(mapped(folder / f"{name}.npy") for name in ("indptr", "neighbor", "edge_type")))
+    def open(cls, folder: Path, centers: int, neighbors: int, edge_types: Sequence[int]) -> Adjacency:
+        """Open memory-mapped, for so many centres and neighbours and the numbers of their edge types.
 
-    def fits(self, centers: int) -> bool:
-        """Whether types and lengths are those of an adjacency of so many centres; contents are not read."""
-        arrays = (self.indptr, self.neighbor, self.edge_type)
-        kinds = tuple((array.dtype.kind, array.dtype.itemsize, array.ndim) for array in arrays)
-        if kinds != (("i", 8, 1), ("i", 4, 1), ("i", 2, 1)) or len(self.indptr) != centers + 1:
-            return False
-        entries = len(self.neighbor)
-        return bool(self.indptr[0] == 0 and self.indptr[-1] == entries == len(self.edge_type))
+        Lengths, offsets and ranges are checked, so that no entry leads out of another array; the order of
+        entries is not (see ``check_order``).
+        """
+        paths = {name: folder / f"{name}.npy" for name in KINDS}
+        there = {name: path for name, path in paths.items() if name not in OPTIONAL or path.exists()}
+        adjacency = cls(**{name: map_array(path, REBUILD, KINDS[name]) for name, path in there.items()})
+        entries = len(adjacency.neighbor)
+        for name, path in there.items():
+            found, expected = len(getattr(adjacency, name)), centers + 1 if name == "indptr" else entries
+            if found != expected:
+                raise damaged(path, f"it has {found:,} numbers, expected {expected:,}", REBUILD)
+        check_offsets(adjacency.indptr, entries, paths["indptr"], REBUILD)
+        check_range(adjacency.neighbor, 0, neighbors, paths["neighbor"], REBUILD)
+        check_range(adjacency.edge_type, min(edge_types), max(edge_types) + 1, paths["edge_type"], REBUILD)
+        return adjacency
+
+    def check_order(self, folder: Path, edge_types: Sequence[int]) -> None:
+        """Refuse entries of a centre that are not sorted by neighbour and edge type, or stand there twice."""
+        if not np.isin(np.unique(self.edge_type), edge_types).all():
+            raise damaged(folder / "edge_type.npy", "found an edge type of other nodes", REBUILD)
+        for start in range(1, len(self.neighbor), BLOCK):
+            stop = min(start + BLOCK, len(self.neighbor))
+            later, earlier = slice(start, stop), slice(start - 1, stop - 1)
+            ascends = self.neighbor[later] > self.neighbor[earlier]
+            same = self.neighbor[later] == self.neighbor[earlier]
+            ascends |= same & (self.edge_type[later] > self.edge_type[earlier])
+            first, last = np.searchsorted(self.indptr, (start, stop))
+            ascends[self.indptr[first:last] - start] = True  # the first entry of a centre
+            if not ascends.all():
+                entry = start + int(ascends.argmin())
+                raise damaged(folder / "neighbor.npy", f"number {entry:,} is out of order", REBUILD)
 
     @classmethod
     def from_edges(
-        cls, edges: Sequence[tuple[int, AnyInts, AnyInts]], centers: int, neighbors: int, edge_types: int
+        cls,
+        edges: Sequence[tuple[int, AnyInts, AnyInts]],
+        centers: int,
+        neighbors: int,
+        edge_types: int,
+        weights: Sequence[NDArray[Any] | None] = (),
+        times: Sequence[NDArray[Any] | None] = (),
     ) -> Adjacency:
-        """Merge lists of (edge type, centre rows, neighbour rows); a list must not have duplicates."""
+        """Merge lists of (edge type, centre rows, neighbour rows); a list must not have duplicates.
+
+        ``weights`` and ``times`` are those of each list, None for a list without.
+        """
         keys = np.empty(sum(len(c) for _, c, _ in edges), dtype=np.int64)
         start = 0
         for edge_type, center, neighbor in edges:
@@ -85,6 +130,12 @@ class Adjacency:
             part *= edge_types
             part += edge_type
             start += len(center)
+        weight = _joined_values(edges, weights, 1.0, np.float32)
+        time = _joined_values(edges, times, np.nan, np.float64)
+        if weight is not None or time is not None:
+            order = np.argsort(keys)
+            weight = None if weight is None else weight[order]
+            time = None if time is None else time[order]
         keys.sort()  # one key per entry: sorting it sorts by centre, neighbour and edge type at once
         edge_type_of = (keys % edge_types).astype(np.int16)
         keys //= edge_types
@@ -92,4 +143,19 @@ class Adjacency:
         keys //= neighbors
         indptr = np.zeros(centers + 1, dtype=np.int64)
         np.cumsum(np.bincount(keys, minlength=centers), out=indptr[1:])
-        return cls(indptr, neighbor_of, edge_type_of)
+        return cls(indptr, neighbor_of, edge_type_of, weight, time)
+
+
+def _joined_values(
+    edges: Sequence[tuple[int, AnyInts, AnyInts]],
+    values: Sequence[NDArray[Any] | None],
+    default: float,
+    dtype: DTypeLike,
+) -> NDArray[Any] | None:
+    """The values of all lists end to end, ``default`` for lists without; None if no list has any."""
+    if all(part is None for part in values):
+        return None
+    parts = zip(edges, values, strict=True)
+    return np.concatenate(
+        [np.full(len(e[1]), default, dtype) if part is None else part.astype(dtype) for e, part in parts]
+    )

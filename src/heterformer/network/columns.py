@@ -10,9 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import polars as pl
+import pyarrow as pa
 
+from heterformer.network.attributes import without_blanks
 from heterformer.network.tables.column import DTYPES, Kind, Place
-from heterformer.untrusted import shown
+from heterformer.untrusted import short_repr
 
 PARTS_BY_WORD = {  # how users write the parts of a split
     "train": "train",
@@ -58,12 +60,12 @@ def _checked_parts(values: Sequence[pl.Series], place: Place) -> pl.Series:
     if unknown.any():
         row = int(unknown.arg_max() or 0)
         expected = "expected 'train', 'validation' or 'test' (or nothing)"
-        raise place.error(row, f"found {shown(values[0][row])}, {expected}")
+        raise place.error(row, f"found {short_repr(values[0][row])}, {expected}")
     return parts
 
 
 def _or_nothing(value: str | None) -> str:
-    return "nothing" if value is None else shown(value)
+    return "nothing" if value is None else short_repr(value)
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,8 @@ class NodeColumn:
         return values.is_null() if values.dtype != pl.String else values.fill_null("") == ""
 
 
+FEATURE = "feature."  # before the names of stored attributes
+
 # In the order in which they are stored.
 NODE_COLUMNS = (
     NodeColumn("id", "id", default="id", convert=_checked_ids, spelled=True, graphml="node"),
@@ -119,6 +123,7 @@ NODE_COLUMNS = (
     NodeColumn("name", "value"),
     NodeColumn("time", "time", missing="no time", spelled=True, graphml="time"),
     NodeColumn("keep", "value", several=True, prefix="attribute."),
+    NodeColumn("attributes", "attribute", several=True, prefix=FEATURE, convert=without_blanks, spelled=True),
 )
 KEYS = tuple(column.key for column in NODE_COLUMNS)
 DISPLAYED = ("name", "text", "id")  # what a person is shown of a node: the first of these that is not empty
@@ -136,3 +141,12 @@ def node_column(stored: str) -> NodeColumn:
 def own_name(stored: str) -> str:
     """A stored column's name without its prefix: for a kept column the name it has in the user's table."""
     return stored.removeprefix(node_column(stored).prefix)
+
+
+def fits_type(stored: str, kind: pa.DataType) -> bool:
+    """Whether a stored column is one of ours and has the Arrow type of its entry."""
+    entries = [c for c in NODE_COLUMNS if (stored.startswith(c.prefix) if c.prefix else stored == c.key)]
+    if not entries:
+        return False
+    empty = pl.Series([], dtype=entries[0].dtype)
+    return bool(empty.to_arrow(compat_level=pl.CompatLevel.oldest()).type == kind)

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from heterformer.errors import InputError
+from heterformer.network.attributes import AttributeKind, numbers
 from heterformer.network.list_ids import find_list_ids
-from heterformer.network.schema import NodeType, Relation
+from heterformer.network.schema import EdgeColumn, NodeType, Relation
 from heterformer.network.split.draw import make_split
 from heterformer.network.store import Network
-from heterformer.untrusted import shown
+from heterformer.untrusted import short_repr
 
 HUB_SHARE, HUB_DEGREE = 0.1, 100  # a hub is linked to this share of a type, and to this many nodes at least
 LEAK_ACCURACY = 0.99  # a neighbour that predicts the label this often leaks it
 SMALL = 100  # query nodes; only with fewer can the default split fail
 EXAMPLES = 3  # nodes of each type that are named
-LEAK_GROUPS = 3  # ... if there are at most so many neighbours per class
+LEAK_GROUPS = 3  # the most neighbours per class that count as a leak
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,19 @@ class NodeSummary:
     single_edge: int  # nodes with exactly one edge
     most_linked: tuple[tuple[str, int], ...]  # names and edges
     examples: tuple[str, ...]  # names of nodes from all over the table
+    attributes: tuple[AttributeSummary, ...] = ()
+
+
+@dataclass(frozen=True)
+class AttributeSummary:
+    """One attribute of a node type."""
+
+    name: str
+    kind: AttributeKind
+    missing: int
+    distinct: int
+    range: tuple[float, float] | None  # of a number
+    frequent: tuple[tuple[str, int], ...]  # values of another kind, and their nodes
 
 
 @dataclass(frozen=True)
@@ -69,6 +83,7 @@ class RelationSummary:
     edges: int
     source: Degrees
     target: Degrees
+    ranges: dict[EdgeColumn, tuple[float, float]] = field(default_factory=dict)  # of weights and times
 
 
 @dataclass(frozen=True)
@@ -76,7 +91,8 @@ class Description:
     """The statistics and warnings of ``heterformer describe``."""
 
     name: str
-    predict: str
+    predicted: tuple[str, ...]
+    """The names of the predicted relations."""
     nodes: tuple[NodeSummary, ...]
     relations: tuple[RelationSummary, ...]
     warnings: tuple[str, ...]
@@ -90,20 +106,21 @@ def describe(network: Network) -> Description:
     relations = tuple(_relation_summary(network, r) for r in network.schema.relations)
     warnings = [w for n in nodes for w in _node_warnings(network, n)]
     warnings += [w for r in relations for w in _hub_warnings(network, r)]
-    warnings += [w for n in nodes if n.classes for w in _leak_warnings(network, n.node_type)]
-    name, predict = network.name, network.schema.predict
-    return Description(name, predict, nodes, relations, tuple(warnings), _too_small(network))
+    warnings += [w for n in nodes if n.classes for w in leak_warnings(network, n.node_type)]
+    name, predicted = network.name, tuple(network.schema.shares)
+    return Description(name, predicted, nodes, relations, tuple(warnings), _too_small(network))
 
 
 def _too_small(network: Network) -> str | None:
-    relation = network.schema.predicted
-    queries = len(np.unique(network.edges(relation.name)[0]))
-    if queries >= SMALL:
+    relations = network.schema.predicted
+    queries = {r.name: len(np.unique(network.edges(r.name)[0])) for r in relations}
+    smallest = min(queries, key=lambda name: queries[name])
+    if queries[smallest] >= SMALL:
         return None
     try:
         make_split(network)
     except InputError:
-        problem = f"relation {relation.name!r} has {queries:,} query nodes"
+        problem = f"relation {smallest!r} has {queries[smallest]:,} query nodes"
         return f"{problem}, too few for a train, a validation and a test part; training needs more data."
     return None
 
@@ -135,7 +152,22 @@ def _node_summary(network: Network, node_type: NodeType) -> NodeSummary:
         single_edge=int((degrees == 1).sum()),
         most_linked=tuple(zip(network.names(node_type, hubs), degrees[hubs].tolist(), strict=True)),
         examples=tuple(network.names(node_type, spread)),
+        attributes=tuple(
+            _attribute_summary(network.attribute(node_type, name), name, kind)
+            for name, kind in network.attribute_kinds.get(node_type, {}).items()
+        ),
     )
+
+
+def _attribute_summary(values: pl.Series, name: str, kind: AttributeKind) -> AttributeSummary:
+    present = values.drop_nulls()
+    counts = present.value_counts(sort=True)
+    limits = None
+    if kind == "number" and len(present):
+        parsed = numbers(present)
+        limits = float(parsed.min()), float(parsed.max())
+    frequent = tuple(counts.head(EXAMPLES).iter_rows()) if kind != "number" else ()
+    return AttributeSummary(name, kind, values.null_count(), len(counts), limits, frequent)
 
 
 def _text_lengths(network: Network, node_type: NodeType) -> TextLengths:
@@ -163,6 +195,11 @@ def _relation_summary(network: Network, relation: Relation) -> RelationSummary:
         len(source),
         _degrees(network, relation.source, source),
         _degrees(network, relation.target, target),
+        {
+            column: (float(values.min()), float(values.max()))
+            for column in network.edge_columns.get(relation.name, ())
+            if (values := network.edge_values(relation.name, column)) is not None and len(values)
+        },
     )
 
 
@@ -183,10 +220,12 @@ def _node_warnings(network: Network, node: NodeSummary) -> list[str]:
         share = node.isolated / node.count
         warnings.append(f"{node.isolated:,} {node.node_type} nodes ({share:.1%}) have no edges.")
     if list_ids := find_list_ids(network.id_series(node.node_type)):
-        problem = f"{list_ids.count:,} {node.node_type} ids look like lists ({shown(list_ids.example)})"
+        problem = f"{list_ids.count:,} {node.node_type} ids look like lists ({short_repr(list_ids.example)})"
         warnings.append(f"{problem}: set separator: {list_ids.separator!r} in the relations that name them.")
     if node.labelled and len(node.classes) == 1:
-        problem = f"all labelled {node.node_type} nodes have the one class {shown(next(iter(node.classes)))}"
+        problem = (
+            f"all labelled {node.node_type} nodes have the one class {short_repr(next(iter(node.classes)))}"
+        )
         warnings.append(f"{problem}: there is nothing to classify.")
     if node.texts is None:
         return warnings
@@ -217,7 +256,7 @@ def _hub_warnings(network: Network, summary: RelationSummary) -> list[str]:
     return warnings
 
 
-def _leak_warnings(network: Network, node_type: NodeType) -> list[str]:
+def leak_warnings(network: Network, node_type: NodeType) -> list[str]:
     """Relations from whose other end the label follows."""
     lists = network.labels(node_type)
     rows = pl.int_range(len(lists), eager=True)

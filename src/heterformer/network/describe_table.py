@@ -5,6 +5,8 @@ The user's strings are ``Text``: rich interprets markup and emoji codes in a pla
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -20,6 +22,9 @@ def description(statistics: Description) -> RenderableType:
     parts: list[RenderableType] = [_nodes(statistics), _relations(statistics)]
     if any(n.classes for n in statistics.nodes):
         parts.append(_labels(statistics))
+    if any(n.attributes for n in statistics.nodes):
+        parts.append(_attributes(statistics))
+    parts += [Text(line) for line in _edge_ranges(statistics)]
     parts += [_nodes_by_name(node) for node in statistics.nodes]
     too_small = (f"too small to train: {statistics.too_small}",) if statistics.too_small else ()
     for warning in (*statistics.warnings, *too_small):
@@ -54,7 +59,7 @@ def _relations(statistics: Description) -> Table:
         table.add_column(heading, justify="right")
     for summary in statistics.relations:
         relation = summary.relation
-        predicted = " (predicted)" if relation.name == statistics.predict else ""
+        predicted = " (predicted)" if relation.name in statistics.predicted else ""
         table.add_row(
             relation.name + predicted,
             f"{relation.source} → {relation.target}",
@@ -63,6 +68,29 @@ def _relations(statistics: Description) -> Table:
             _degrees(summary.target),
         )
     return table
+
+
+def _attributes(statistics: Description) -> Table:
+    table = Table(title="attributes", title_justify="left")
+    for heading in ("type", "attribute", "kind"):
+        table.add_column(heading)
+    for heading in ("missing", "distinct"):
+        table.add_column(heading, justify="right")
+    table.add_column("range or most frequent")
+    for node in statistics.nodes:
+        for a in node.attributes:
+            values = ", ".join(f"{_name(name)} {count:,}" for name, count in a.frequent)
+            limits = f"{a.range[0]:g} to {a.range[1]:g}" if a.range else values
+            counts = f"{a.missing:,}", f"{a.distinct:,}"
+            table.add_row(node.node_type, Text(a.name), a.kind, *counts, Text(limits))
+    return table
+
+
+def _edge_ranges(statistics: Description) -> Iterator[str]:
+    """A line for each relation that has weights or times."""
+    for summary in statistics.relations:
+        if ranges := [f"{column}s {low:g} to {high:g}" for column, (low, high) in summary.ranges.items()]:
+            yield f"{summary.relation.name}: {', '.join(ranges)}"
 
 
 def _nodes_by_name(node: NodeSummary) -> Text:

@@ -13,13 +13,13 @@ class LabelOptions:
     """Which labels count as classes, and how textless nodes come by theirs."""
 
     top_classes: int | None = None
-    """Only the so many most frequent classes; the paper takes 30 of DBLP's."""
+    """Number of most frequent classes to keep; the paper keeps 30 of DBLP's."""
     min_members: int = 10
     """Leave out classes of fewer nodes: 10 is the fewest that 7:1:2 divides without rounding."""
     label: Literal["all", "first"] = "all"
     """All labels of a node, or only the first of its list, if that is the primary one."""
     textless: Literal["majority", "share"] = "majority"
-    """A textless node has the class that most of its neighbours have, or (share) all that many have."""
+    """A textless node has the class that most neighbours have, or (share) every class that enough have."""
     textless_share: float = 0.5
     """With 'share': the share of a node's labelled neighbours that must have a class."""
 

@@ -72,7 +72,7 @@ class Labels:
     """What the type's nodes have of labels besides."""
 
     @classmethod
-    def of(
+    def from_matrix(
         cls,
         rows: Ints,
         classes: Collection[str],
@@ -121,10 +121,10 @@ class Labels:
         return self._part(self.rows, chosen, self.matrix[:, kept], self.multi)
 
     def _part(self, rows: Ints, classes: Collection[str], matrix: Bools, multi: bool) -> Labels:
-        return Labels.of(rows, classes, matrix, multi, self.node_type, self.left_out)
+        return Labels.from_matrix(rows, classes, matrix, multi, self.node_type, self.left_out)
 
     def with_members(self, least: int) -> Labels:
-        """Only the classes of at least so many nodes."""
+        """Only the classes with at least this number of nodes."""
         return self.of_classes([self.classes[c] for c in np.flatnonzero(self.members >= least)])
 
     def sample(self, count: int | None, rng: np.random.Generator) -> Labels:
@@ -140,22 +140,22 @@ class Labels:
     def check(self, vectors: Vectors) -> None:
         """The user's mistakes: vectors of other nodes, broken ones, no two classes to tell apart."""
         if vectors.ndim != 2 or len(vectors) != len(self):
-            found = f"found an array of shape {vectors.shape} for {len(self):,} labelled nodes"
-            raise InputError(f"{self.node_type}: {found}, expected a vector for each.")
+            problem = f"found an array of shape {vectors.shape} for {len(self):,} labelled nodes"
+            raise InputError(f"{self.node_type}: {problem}, expected a vector for each.")
         if len(self.classes) < 2:
             kind = "nodes that are left" if self.left_out else "labelled nodes"
             one = f"all {len(self):,} {kind} have the class {self.classes[0]!r}" if len(self) else None
-            found = one or f"no node has a class{' that counts' if self.left_out else ''}"
+            problem = one or f"no node has a class{' that counts' if self.left_out else ''}"
             hint = "the options min_members and top_classes of labels say which classes count"
             besides = f" ({'; '.join(map(str, self.left_out))}; {hint})" if self.left_out else ""
-            raise InputError(f"{self.node_type}: {found}{besides}, expected at least two classes.")
+            raise InputError(f"{self.node_type}: {problem}{besides}, expected at least two classes.")
         broken = ~np.isfinite(vectors).all(1)
         if broken.any():
             row = self.rows[broken.argmax()]
-            found = (
+            problem = (
                 f"{broken.sum():,} of {len(self):,} vectors hold NaN or infinity, the first that of row {row}"
             )
-            raise InputError(f"{self.node_type}: {found}; expected numbers.")
+            raise InputError(f"{self.node_type}: {problem}; expected numbers.")
 
 
 def labelled_types(network: Network) -> tuple[NodeType, ...]:
@@ -240,8 +240,8 @@ def _elected(
         share = pl.col("votes") / pl.col("voters")
         elected = votes.join(voters, on="row").filter(share >= options.textless_share)
     rare = LeftOut.between("not among the classes that count of its neighbours", all_labels, votes)
-    nobodys = f"not the {options.textless} of any node's neighbours"
-    lost = LeftOut.between(nobodys, votes.select("row", "label"), elected)
+    not_elected = f"not the {options.textless} of any node's neighbours"
+    lost = LeftOut.between(not_elected, votes.select("row", "label"), elected)
     return elected, (*rare, *lost)
 
 
@@ -292,8 +292,8 @@ def _labels(
     coded = pairs.select("row", "label").join(classes, on="label")
     rows, position = np.unique(coded["row"].to_numpy(), return_inverse=True)
     if len(rows) * len(classes) > most_cells:
-        found = f"{len(classes):,} classes of {len(rows):,} nodes are too many to tell apart"
-        problem = f"{found}; choose fewer with {{top_classes}} or {{min_members}}."
+        reason = f"{len(classes):,} classes of {len(rows):,} nodes are too many to tell apart"
+        problem = f"{reason}; choose fewer with {{top_classes}} or {{min_members}}."
         raise OptionError(LabelOptions, (), problem, place=f"{node_type}: ")
     matrix = np.zeros((len(rows), len(classes)), dtype=bool)  # (n, C)
     matrix[position, coded["class"].to_numpy()] = True

@@ -21,7 +21,7 @@ class ListIds:
 
 def find_list_ids(ids: pl.Series) -> ListIds | None:
     """The ids that look like several, by the separator that most of them have; None if there are few."""
-    found = []
+    candidates = []
     for separator in SEPARATORS:
         joined = ids.filter(ids.str.contains(separator, literal=True))
         parts = joined.str.split(separator).list.eval(pl.element().str.strip_chars())
@@ -29,5 +29,5 @@ def find_list_ids(ids: pl.Series) -> ListIds | None:
         joined, parts = joined.filter(several), parts.filter(several)
         known = bool(parts.explode().is_in(ids.implode()).any()) if len(joined) else False
         if len(joined) and (known or (separator != "," and len(joined) > LIST_SHARE * len(ids))):
-            found.append(ListIds(separator, len(joined), joined[0]))
-    return max(found, key=lambda list_ids: list_ids.count, default=None)
+            candidates.append(ListIds(separator, len(joined), joined[0]))
+    return max(candidates, key=lambda list_ids: list_ids.count, default=None)

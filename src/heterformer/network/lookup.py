@@ -11,9 +11,9 @@ from unicodedata import combining, normalize
 import polars as pl
 
 from heterformer.errors import InputError, OptionError
-from heterformer.network.schema import NodeType
+from heterformer.network.schema import NodeType, Schema
 from heterformer.network.store import Network
-from heterformer.untrusted import shown
+from heterformer.untrusted import check_text, short_repr
 
 MAX_CANDIDATES = 2000  # names that are compared with an unknown one
 COMPARED_LETTERS = 200  # of a name
@@ -43,23 +43,39 @@ def find_node(
 
     ``field`` of ``options`` chooses the node type; an error lists at most ``max_listed`` nodes.
     """
+    check_text(name, "the id or name")
     for matched_by, nodes in _matches(network, name, node_types):
         if len(nodes) == 1:
+            if matched_by == "id":
+                _check_no_name(network, name, nodes[0], node_types, options, field)
             return nodes[0]
         if nodes and matched_by == "id":
             listed = ", ".join(repr(node.node_type) for node in nodes)
-            problem = f"is missing: the id {shown(name)} exists in the node types {listed}; choose one."
+            problem = f"is missing: the id {short_repr(name)} exists in the node types {listed}; choose one."
             raise OptionError(options, field, problem)
         if nodes:
             ids = [f"{t} {network.ids(t, [row])[0]!r}" for t, row in nodes[:max_listed]]
             listed = ", ".join(ids) + (", …" if len(nodes) > max_listed else "")
             raise InputError(
-                f"{len(nodes):,} nodes have the name {shown(name)}; use the id of one: {listed}."
+                f"{len(nodes):,} nodes have the name {short_repr(name)}; use the id of one: {listed}."
             )
     types = " or ".join(node_types)
     close = " or ".join(map(repr, close_names(network, name, node_types)))
     hint = f" (did you mean {close}?)" if close else ""
-    raise UnknownNodeError(f"{network.path}: there is no {types} with the id or name {shown(name)}{hint}.")
+    raise UnknownNodeError(
+        f"{network.path}: there is no {types} with the id or name {short_repr(name)}{hint}."
+    )
+
+
+def _check_no_name(
+    network: Network, name: str, node: Node, node_types: Sequence[NodeType], options: object, field: str
+) -> None:
+    """Refuse an id that is also the name of nodes of another type: either may be meant."""
+    for other in (t for t in node_types if t != node.node_type):
+        for row in _rows(network.name_series(other) == name)[:1]:
+            (own_id,) = network.ids(other, [row])
+            both = f"the id of a {node.node_type} and the name of {other} {short_repr(own_id)}"
+            raise OptionError(options, field, f"is missing: {short_repr(name)} is {both}; choose a type.")
 
 
 def _matches(network: Network, name: str, node_types: Sequence[NodeType]) -> Iterator[tuple[str, list[Node]]]:
@@ -96,3 +112,18 @@ def _compared(name: str) -> str:
     """The sorted words of a name in lower case, without accents."""
     letters = normalize("NFKD", name[:COMPARED_LETTERS].lower())
     return " ".join(sorted(WORD.findall("".join(c for c in letters if not combining(c)))))
+
+
+def node_type_named(schema: Schema, name: str, options: object, field: str) -> NodeType:
+    """A node type by its name, which is the value of ``field``; '-' may replace '_'."""
+    node_type = node_type_or_none(schema, name)
+    if node_type is None:
+        known = ", ".join(map(repr, schema.node_types))
+        raise OptionError(options, field, f"is {name!r}, expected one of {known}.")
+    return node_type
+
+
+def node_type_or_none(schema: Schema, name: str) -> NodeType | None:
+    """A node type by its name; '-' may replace '_'."""
+    known = {t.replace("_", "-"): t for t in schema.node_types} | {t: t for t in schema.node_types}
+    return known.get(name)

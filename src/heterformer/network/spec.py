@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -11,9 +12,10 @@ from typing import Any, Literal
 import yaml
 
 from heterformer.errors import InputError
+from heterformer.network.attributes import KINDS, AttributeKind
 from heterformer.network.columns import KEYS, NODE_COLUMNS
-from heterformer.network.schema import NodeType
-from heterformer.untrusted import NAME_RULE, is_type_name, shown
+from heterformer.network.schema import EdgeColumn, NodeType
+from heterformer.untrusted import NAME_RULE, is_type_name, short_repr
 
 TEXT_RICH_FAN_OUT = 5  # the paper's number of sampled neighbours for papers and books
 TEXTLESS_FAN_OUT = 3
@@ -35,6 +37,10 @@ class NodeSpec:
     """The table's columns by key (see ``network.columns``): ``{"id": ("id",), "text": ("title",)}``."""
     separator: str | None = None
     delimiter: str | None = None
+    attribute_kinds: dict[str, AttributeKind] = field(default_factory=dict)
+    """The kinds of those ``attributes`` for which one is declared."""
+    text_from: Literal["name"] | None = None
+    """Where a textless node's embedding starts: at the PLM's vector of its name, or nowhere in particular."""
 
     @property
     def text(self) -> tuple[str, ...]:
@@ -54,6 +60,16 @@ class RelationSpec:
     separator: str | None = None
     unknown: Literal["drop", "error"] = "drop"
     delimiter: str | None = None
+    weight: str | None = None
+    """The column of ``file`` that has the edges' weights."""
+    time: str | None = None
+    """The column of ``file`` that has the edges' times."""
+
+    @property
+    def edge_columns(self) -> dict[EdgeColumn, str]:
+        """The columns of ``file`` beside the two ends, by what they are for."""
+        columns: dict[EdgeColumn, str | None] = {"weight": self.weight, "time": self.time}
+        return {key: column for key, column in columns.items() if column is not None}
 
 
 @dataclass(frozen=True)
@@ -63,12 +79,12 @@ class NetworkSpec:
     name: str
     nodes: dict[NodeType, NodeSpec]
     relations: dict[str, RelationSpec]
-    predict: str
+    predict: str | dict[str, float]
     neighbors: dict[NodeType, int]
     max_tokens: int = 32
     test_batch_size: int = 100
     missing: tuple[str, ...] = MISSING
-    """Spellings of "missing" in columns of ids, relations, labels, times and splits."""
+    """Spellings of "missing" in columns of ids, relations, labels, times, splits and attributes."""
     where: str = field(default="the specification", compare=False)
 
     @property
@@ -174,11 +190,14 @@ class _Parser:
         )
 
     def node(self, values: Any, at: str) -> NodeSpec:
-        values = self.mapping(values, at, ("file", *KEYS, "separator", "delimiter"))
-        if not values:
-            return NodeSpec()
+        values = self.mapping(values, at, ("file", *KEYS, "separator", "delimiter", "text_from"))
+        text_from = self.text_from(values, at)
+        if not values.keys() - {"text_from"}:
+            return NodeSpec(text_from=text_from)
         if "file" not in values:
-            raise self.error(f"{at}.{next(iter(values))}", "needs 'file', the table that has this column")
+            first = next(key for key in values if key != "text_from")
+            raise self.error(f"{at}.{first}", "needs 'file', the table that has this column")
+        values, kinds = self.attribute_kinds(values, at)
         columns = {}
         for column in NODE_COLUMNS:
             value = values.get(column.key, column.default)
@@ -188,25 +207,68 @@ class _Parser:
             if names := read(value, f"{at}.{column.key}"):
                 columns[column.key] = names
         single = {k: self.string(values[k], f"{at}.{k}") for k in ("file", "separator") if k in values}
-        return NodeSpec(columns=columns, delimiter=self.delimiter(values, at), **single)
+        if kept := tuple(c for c in columns.get("keep", ()) if c not in columns.get("attributes", ())):
+            columns["keep"] = kept  # an attribute is kept for display anyway
+        else:
+            columns.pop("keep", None)
+        return NodeSpec(
+            columns=columns,
+            delimiter=self.delimiter(values, at),
+            attribute_kinds=kinds,
+            text_from=text_from,
+            **single,
+        )
+
+    def text_from(self, values: Mapping[str, Any], at: str) -> Literal["name"] | None:
+        if "text_from" not in values:
+            return None
+        if "text" in values:
+            raise self.error(f"{at}.text_from", "is for types without text, but this one has 'text'")
+        if values["text_from"] != "name":
+            problem = f"found {short_repr(values['text_from'])}, expected 'name'"
+            raise self.error(f"{at}.text_from", f"{problem}, the node's name or, without one, its id")
+        return "name"
+
+    def attribute_kinds(
+        self, values: dict[str, Any], at: str
+    ) -> tuple[dict[str, Any], dict[str, AttributeKind]]:
+        """``attributes`` as a list of columns, and the kinds of those that a mapping declares."""
+        attributes = values.get("attributes")
+        if attributes is not None and not attributes:
+            raise self.error(f"{at}.attributes", f"found {short_repr(attributes)}, expected some columns")
+        if isinstance(attributes, list):
+            for column in attributes:
+                if attributes.count(column) > 1:
+                    raise self.error(
+                        f"{at}.attributes", f"found {short_repr(column)} twice, expected it once"
+                    )
+        if not isinstance(attributes, dict):
+            return values, {}
+        for column, kind in attributes.items():
+            if kind not in KINDS:
+                problem = f"found {short_repr(kind)}, expected one of {_listed(KINDS)}"
+                raise self.error(f"{at}.attributes.{column}", problem)
+        return {**values, "attributes": list(attributes)}, dict(attributes)
 
     def relation(self, values: Any, at: str, nodes: Mapping[NodeType, NodeSpec]) -> RelationSpec:
-        keys = ("from", "to", "file", "columns", "column", "separator", "unknown", "delimiter")
+        places = ("file", "columns", "column", "separator", "delimiter", "weight", "time")
+        keys = ("from", "to", *places, "unknown")
         values = self.mapping(values, at, keys, required=("from", "to"))
         for end in ("from", "to"):
             if values[end] not in list(nodes):  # a list, because what YAML gives may be unhashable
-                problem = f"unknown node type {shown(values[end])}, expected one of {_listed(nodes)}"
+                problem = f"unknown node type {short_repr(values[end])}, expected one of {_listed(nodes)}"
                 raise self.error(f"{at}.{end}", problem)
         if ("file" in values) == ("column" in values):
             raise self.error(at, "expected either 'file' and 'columns' or 'column' of the 'from' table")
-        for key, other in (("columns", "file"), ("separator", "column"), ("delimiter", "file")):
+        of_a_file = [(key, "file") for key in ("columns", "delimiter", "weight", "time")]
+        for key, other in (*of_a_file, ("separator", "column")):
             if key in values and other not in values:
                 raise self.error(f"{at}.{key}", f"needs {other!r}, to which it applies")
         if "column" in values and nodes[values["from"]].file is None:
             raise self.error(f"{at}.column", f"node type {values['from']!r} has no 'file' with this column")
         unknown = values.get("unknown", "drop")
         if unknown not in ("drop", "error"):
-            raise self.error(f"{at}.unknown", f"found {shown(unknown)}, expected 'drop' or 'error'")
+            raise self.error(f"{at}.unknown", f"found {short_repr(unknown)}, expected 'drop' or 'error'")
         return RelationSpec(
             source=values["from"],
             target=values["to"],
@@ -214,18 +276,26 @@ class _Parser:
             columns=self.column_pair(values, at) if "file" in values else None,
             delimiter=self.delimiter(values, at),
             **{
-                k: self.string(values[k], f"{at}.{k}") for k in ("file", "column", "separator") if k in values
+                k: self.string(values[k], f"{at}.{k}")
+                for k in ("file", "column", "separator", "weight", "time")
+                if k in values
             },
         )
 
     def delimiter(self, values: Mapping[str, Any], at: str) -> str | None:
         """One character of ASCII, as the fast parser takes no other."""
-        found = values.get("delimiter")
-        if found is not None and not (isinstance(found, str) and len(found) == 1 and found.isascii()):
-            raise self.error(f"{at}.delimiter", f"found {shown(found)}, expected one character such as ';'")
-        if found is not None and found in '"\r\n\0':
-            raise self.error(f"{at}.delimiter", f"found {shown(found)}, which cannot separate columns")
-        return found
+        delimiter = values.get("delimiter")
+        if delimiter is not None and not (
+            isinstance(delimiter, str) and len(delimiter) == 1 and delimiter.isascii()
+        ):
+            raise self.error(
+                f"{at}.delimiter", f"found {short_repr(delimiter)}, expected one character such as ';'"
+            )
+        if delimiter is not None and delimiter in '"\r\n\0':
+            raise self.error(
+                f"{at}.delimiter", f"found {short_repr(delimiter)}, which cannot separate columns"
+            )
+        return delimiter
 
     def column_pair(self, values: Mapping[str, Any], at: str) -> tuple[str, str]:
         columns = self.strings(values.get("columns", []), f"{at}.columns")
@@ -234,53 +304,75 @@ class _Parser:
         return columns[0], columns[1]
 
     def predict(
-        self, name: Any, relations: Mapping[str, RelationSpec], nodes: Mapping[NodeType, NodeSpec]
-    ) -> str:
+        self, value: Any, relations: Mapping[str, RelationSpec], nodes: Mapping[NodeType, NodeSpec]
+    ) -> str | dict[str, float]:
+        """One relation's name, or the shares of several; a list gives them equal shares."""
         text_text = [n for n, r in relations.items() if nodes[r.source].text and nodes[r.target].text]
-        if not text_text:
-            raise self.error(
-                "relations", "no relation joins two text-rich types, so there is nothing to predict"
-            )
-        if name is None and len(text_text) == 1:
-            return text_text[0]
-        if name is None:
-            raise self.error("predict", f"missing, expected one of {_listed(text_text)}")
-        if name not in list(relations):
-            raise self.error(
-                "predict", f"unknown relation {shown(name)}, expected one of {_listed(text_text)}"
-            )
-        if name not in text_text:
-            ends = f"joins {relations[name].source!r} and {relations[name].target!r}"
-            reason = f"relation {shown(name)} {ends}, which are not both text-rich"
-            raise self.error("predict", f"{reason}, expected one of {_listed(text_text)}")
-        return str(name)
+        with_text = [n for n, r in relations.items() if nodes[r.source].text or nodes[r.target].text]
+        if not with_text:
+            raise self.error("relations", "no relation has a text-rich end, so there is nothing to predict")
+        if value is None:
+            candidates = text_text or with_text
+            if len(candidates) == 1:
+                return candidates[0]
+            raise self.error("predict", f"missing, expected one of {_listed(candidates)}")
+        shares = self.shares(value)
+        for name in shares:
+            if name not in list(relations):
+                problem = f"unknown relation {short_repr(name)}, expected one of {_listed(with_text)}"
+                raise self.error("predict", problem)
+            if name not in with_text:
+                ends = f"joins {relations[name].source!r} and {relations[name].target!r}"
+                reason = f"relation {short_repr(name)} {ends}, which are both without text"
+                raise self.error("predict", f"{reason}, expected one of {_listed(with_text)}")
+        return next(iter(shares)) if len(shares) == 1 else shares
+
+    def shares(self, value: Any) -> dict[Any, float]:
+        """What ``predict`` says, as shares by relation."""
+        if isinstance(value, dict) and value:
+            for name, share in value.items():
+                number = isinstance(share, (int, float)) and not isinstance(share, bool)
+                if not (number and 0 < share < math.inf):
+                    expected = "expected a share of training, a number above 0"
+                    raise self.error(f"predict.{name}", f"found {short_repr(share)}, {expected}")
+            return {name: float(share) for name, share in value.items()}
+        names = value if isinstance(value, list) else [value]
+        if not names or isinstance(value, dict):
+            raise self.error("predict", f"found {short_repr(value)}, expected at least one relation")
+        for place, name in enumerate(names):
+            if name in names[:place]:
+                raise self.error("predict", f"duplicate relation {short_repr(name)}, expected each once")
+        unhashable = [name for name in names if not isinstance(name, Hashable)]
+        if unhashable:
+            raise self.error("predict", f"found {short_repr(unhashable[0])}, expected the name of a relation")
+        return dict.fromkeys(names, 1.0)
 
     def neighbors(self, values: Any, nodes: Mapping[NodeType, NodeSpec]) -> dict[NodeType, int]:
         values = self.mapping(values, "neighbors")
         for node_type in values:
             if node_type not in nodes:
-                reason = f"unknown node type {shown(node_type)}, expected one of {_listed(nodes)}"
+                reason = f"unknown node type {short_repr(node_type)}, expected one of {_listed(nodes)}"
                 raise self.error("neighbors", reason)
         fan_outs = {t: TEXT_RICH_FAN_OUT if node.text else TEXTLESS_FAN_OUT for t, node in nodes.items()}
         chosen = {t: self.integer(n, f"neighbors.{t}", least=0) for t, n in values.items()}
         for node_type, fan_out in chosen.items():
             if fan_out > MOST_NEIGHBORS:
                 expected = f"expected at most {MOST_NEIGHBORS:,} sampled neighbours of a node"
-                raise self.error(f"neighbors.{node_type}", f"found {shown(fan_out)}, {expected}")
+                raise self.error(f"neighbors.{node_type}", f"found {short_repr(fan_out)}, {expected}")
         return fan_outs | chosen
 
     def missing(self, values: Any) -> tuple[str, ...]:
         if not isinstance(values, list) or not all(isinstance(v, str) and v.strip() for v in values):
             expected = "a list of spellings such as ['NaN', 'N/A'], in quotes, or [] for none"
-            raise self.error("missing", f"found {shown(values)}, expected {expected}")
+            raise self.error("missing", f"found {short_repr(values)}, expected {expected}")
         return tuple(value.strip() for value in values)
 
     def type_name(self, name: Any, at: str) -> str:
         text = self.string(name, at)
         if not is_type_name(text):
-            raise self.error(at, f"the name {shown(text)} is not allowed, expected {NAME_RULE}")
+            raise self.error(at, f"the name {short_repr(text)} is not allowed, expected {NAME_RULE}")
         if text.startswith("-") or text.endswith("-"):  # two types are joined by '--' in the name of a folder
-            raise self.error(at, f"the name {shown(text)} is not allowed, expected no '-' at either end")
+            raise self.error(at, f"the name {short_repr(text)} is not allowed, expected no '-' at either end")
         return text
 
     def mapping(
@@ -288,12 +380,12 @@ class _Parser:
     ) -> dict[str, Any]:
         values = {} if values is None else values
         if not isinstance(values, dict):
-            raise self.error(at, f"found {shown(values)}, expected a mapping of keys to values")
+            raise self.error(at, f"found {short_repr(values)}, expected a mapping of keys to values")
         for key in values:
             if keys and key not in keys:
                 guess = get_close_matches(str(key), keys, n=1)
                 hint = f" (did you mean {guess[0]!r}?)" if guess else ""
-                raise self.error(at, f"unknown key {shown(key)}{hint}, the keys are {_listed(keys)}")
+                raise self.error(at, f"unknown key {short_repr(key)}{hint}, the keys are {_listed(keys)}")
         for key in required:
             if key not in values:
                 raise self.error(at, f"the key {key!r} is missing")
@@ -301,9 +393,9 @@ class _Parser:
 
     def string(self, value: Any, at: str) -> str:
         if not isinstance(value, str) or not value:
-            raise self.error(at, f"found {shown(value)}, expected a string")
+            raise self.error(at, f"found {short_repr(value)}, expected a string")
         if "\0" in value or any("\ud800" <= letter <= "\udfff" for letter in value):
-            raise self.error(at, f"found {shown(value)}, expected text without half characters and NUL")
+            raise self.error(at, f"found {short_repr(value)}, expected text without half characters and NUL")
         return value
 
     def single(self, value: Any, at: str) -> tuple[str, ...]:
@@ -315,7 +407,7 @@ class _Parser:
 
     def integer(self, value: Any, at: str, least: int) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise self.error(at, f"found {shown(value)}, expected a whole number of at least {least}")
+            raise self.error(at, f"found {short_repr(value)}, expected a whole number of at least {least}")
         return value
 
     def error(self, at: str, problem: str) -> InputError:

@@ -12,16 +12,21 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from heterformer.digests import check_sizes
 from heterformer.errors import InputError
-from heterformer.network.adjacency import Adjacency
+from heterformer.files import damaged, reading
+from heterformer.network.adjacency import REBUILD, Adjacency
+from heterformer.network.attributes import AttributeKind
 from heterformer.network.build.report import BuildReport
-from heterformer.network.columns import DISPLAYED, node_column, own_name
-from heterformer.network.schema import NodeType, Schema
+from heterformer.network.columns import DISPLAYED, FEATURE, fits_type, node_column, own_name
+from heterformer.network.schema import EdgeColumn, NodeType, Schema
 from heterformer.network.spec import NetworkSpec
-from heterformer.untrusted import check_fingerprint, shown
+from heterformer.stored import as_series, read_arrow, validated
+from heterformer.untrusted import check_fingerprint, short_repr
 
 FORMAT = 1
 DESCRIPTION = "network.json"
+PART = 4096  # rows of a column that are validated at a time
 
 
 def write_description(
@@ -30,6 +35,7 @@ def write_description(
     schema: Schema,
     report: BuildReport,
     labels: Mapping[NodeType, str],
+    attributes: Mapping[NodeType, Mapping[str, AttributeKind]],
     fingerprint: str,
 ) -> None:
     """Everything about a network that is not an array."""
@@ -41,6 +47,12 @@ def write_description(
         "labels": dict(labels),
         "report": report.to_dict(),
     }
+    optional = {
+        "attributes": {t: dict(kinds) for t, kinds in attributes.items()},
+        "edge_columns": {n: list(r.edge_columns) for n, r in spec.relations.items() if r.edge_columns},
+        "text_from": {t: node.text_from for t, node in spec.nodes.items() if node.text_from},
+    }
+    values |= {name: value for name, value in optional.items() if value}
     (folder / DESCRIPTION).write_text(json.dumps(values, indent=1, ensure_ascii=False), encoding="utf-8")
 
 
@@ -65,8 +77,13 @@ class Network:
         self.fingerprint = check_fingerprint(values["fingerprint"], where)
         self.schema = Schema.from_dict(values["schema"], str(where))
         self.label_kinds: dict[NodeType, str] = values["labels"]
+        self.attribute_kinds: dict[NodeType, dict[str, AttributeKind]] = values.get("attributes", {})
+        self.edge_columns: dict[str, list[EdgeColumn]] = values.get("edge_columns", {})
+        self.text_from: dict[NodeType, str] = values.get("text_from", {})
         self.report = BuildReport.from_dict(values["report"])
         self._tables: dict[NodeType, pa.Table] = {}
+        self._validated: set[tuple[NodeType, str]] = set()  # columns
+        self._validated_parts: dict[tuple[NodeType, str], set[int]] = {}  # of other columns
         self._adjacency: dict[tuple[NodeType, NodeType], Adjacency] = {}
 
     @classmethod
@@ -83,17 +100,16 @@ class Network:
         path = Path(path)
         try:
             values = json.loads((path / DESCRIPTION).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             values = None
         if not isinstance(values, dict):
             raise InputError(f"{path}: not a network, expected a folder that 'heterformer build' wrote.")
         if values.get("format") != FORMAT:
-            problem = f"network format {values.get('format')!r}, this version reads {FORMAT}"
+            problem = f"network format {short_repr(values.get('format'))}, this version reads {FORMAT}"
             raise InputError(f"{path}: {problem}; build it again.")
-        try:
+        check_sizes(path, REBUILD, without=(DESCRIPTION,))
+        with reading(path / DESCRIPTION, REBUILD):
             return cls(path, values)
-        except (KeyError, TypeError, AttributeError):
-            raise InputError(f"{path / DESCRIPTION}: is damaged; build the network again.") from None
 
     @classmethod
     def build(cls, spec: Path | str, out: Path | str, data: Path | str | None = None) -> Network:
@@ -152,6 +168,11 @@ class Network:
         ids: Mapping[NodeType, Sequence[Any]] | None = None,
         labels: Mapping[NodeType, Sequence[Any]] | None = None,
         columns: Mapping[str, Mapping[NodeType, Sequence[Any]]] | None = None,
+        attributes: Mapping[NodeType, Mapping[str, Sequence[Any]]] | None = None,
+        attribute_kinds: Mapping[NodeType, Mapping[str, str]] | None = None,
+        weight: str | None = None,
+        time: str | None = None,
+        text_from: Mapping[NodeType, str] | None = None,
         out: Path | str | None = None,
         **spec: Any,
     ) -> Network:
@@ -163,6 +184,11 @@ class Network:
             ids: Ids by node type; row numbers by default.
             labels: Labels by node type, one or a list per node.
             columns: Other node columns by key of the specification: ``name``, ``time``, ``split``.
+            attributes: Attributes by node type and name, one value per node.
+            attribute_kinds: The kinds of a type's attributes, by name; unless given, what fits the values.
+            weight: The edge attribute that has weights, such as ``edge_weight``; edges have none without it.
+            time: The edge attribute that has times.
+            text_from: ``text_from`` of the specification, by textless type.
             out: The network folder to write; without it a temporary folder that is removed at exit.
             spec: ``predict``, ``neighbors``, ``max_tokens``, ``test_batch_size``, ``name``.
 
@@ -172,22 +198,40 @@ class Network:
         from heterformer.network.interchange.hetero_data import from_hetero_data
 
         return _reported(
-            from_hetero_data(data, texts, ids=ids, labels=labels, columns=columns, out=out, **spec)
+            from_hetero_data(
+                data,
+                texts,
+                ids=ids,
+                labels=labels,
+                columns=columns,
+                attributes=attributes,
+                attribute_kinds=attribute_kinds,
+                weight=weight,
+                time=time,
+                text_from=text_from,
+                out=out,
+                **spec,
+            )
         )
 
-    def to_hetero_data(self) -> Any:
+    def to_hetero_data(self, vectors: Mapping[NodeType, Any] | Any = None) -> Any:
         """This network as a PyTorch Geometric ``HeteroData``, rows in network order.
 
         Every node type has ``num_nodes`` and its columns as lists (id, text, label, ...; not those of
-        ``keep``), every relation its ``edge_index`` as declared, not reversed.
+        ``keep``) with ``attributes`` as a dictionary of lists, every relation its ``edge_index`` as declared,
+        not reversed, and ``edge_weight`` and ``edge_time`` if it has them.
+
+        Args:
+            vectors: Features ``x`` of the nodes: what ``embed`` returned, with or without ``out``.
 
         Example:
-            >>> data = Network.open("papers.net").to_hetero_data()
-            >>> data["paper", "cites", "paper"].edge_index
+            >>> network = Network.open("papers.net")
+            >>> data = network.to_hetero_data(vectors=embed(load_model("runs/papers"), network))
+            >>> data["paper"].x, data["paper", "cites", "paper"].edge_index
         """
         from heterformer.network.interchange.hetero_data import to_hetero_data
 
-        return to_hetero_data(self)
+        return to_hetero_data(self, vectors)
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{self.schema.counts[t]:,} {t}" for t in self.schema.node_types)
@@ -204,6 +248,7 @@ class Network:
     def text_batches(self, node_type: NodeType) -> Iterator[list[str]]:
         """All texts in row order, in lists of some thousands."""
         for batch in self._table(node_type).select(["text"]).to_batches(max_chunksize=16_384):
+            validated(batch, self._nodes(node_type), REBUILD)
             yield [str(text) for text in batch.column(0).to_pylist()]
 
     def names(self, node_type: NodeType, rows: Iterable[int] | None = None) -> list[str]:
@@ -221,8 +266,12 @@ class Network:
         return frame.select(first_filled.alias("name"))["name"]
 
     def attributes(self, node_type: NodeType) -> tuple[str, ...]:
-        """The names of the columns kept for display (``keep`` in the specification)."""
+        """The names of the columns kept for display (``keep`` and ``attributes`` in the specification)."""
         return tuple(own_name(c) for c in self.columns(node_type) if node_column(c).prefix)
+
+    def attribute(self, node_type: NodeType, name: str) -> pl.Series:
+        """The values of one of the ``attributes`` as text, null where missing; see ``attribute_kinds``."""
+        return self._series(node_type, f"{FEATURE}{name}")
 
     def labels(self, node_type: NodeType) -> pl.Series:
         """A list of labels per node, empty where it has none; ``label_kinds`` says single or multi."""
@@ -241,12 +290,12 @@ class Network:
 
     def rows(self, node_type: NodeType, ids: Sequence[str]) -> NDArray[np.int64]:
         """The row of each id; an unknown id is an error."""
-        wanted = pl.DataFrame({"id": pl.Series(ids, dtype=pl.String)})
-        known = self._id_frame(node_type).join(wanted.unique(), on="id", how="semi")
-        rows = wanted.join(known, on="id", how="left", maintain_order="left")["row"]
+        lookup = pl.DataFrame({"id": pl.Series(ids, dtype=pl.String)})
+        known = self._id_frame(node_type).join(lookup.unique(), on="id", how="semi")
+        rows = lookup.join(known, on="id", how="left", maintain_order="left")["row"]
         if rows.null_count():
             unknown = ids[int(rows.is_null().arg_max() or 0)]
-            raise InputError(f"{self.path}: there is no {node_type} with the id {shown(unknown)}.")
+            raise InputError(f"{self.path}: there is no {node_type} with the id {short_repr(unknown)}.")
         return rows.to_numpy().astype(np.int64)
 
     def adjacency(self, center: NodeType, neighbor: NodeType) -> Adjacency:
@@ -254,13 +303,8 @@ class Network:
         key = (center, neighbor)
         if key not in self._adjacency:
             folder = self.path / "adjacency" / f"{center}--{neighbor}"
-            try:
-                adjacency = Adjacency.open(folder)
-            except (OSError, ValueError, EOFError):
-                raise _damaged(folder) from None
-            if not adjacency.fits(self.schema.counts[center]):
-                raise _damaged(folder)
-            self._adjacency[key] = adjacency
+            counts = self.schema.counts[center], self.schema.counts[neighbor]
+            self._adjacency[key] = Adjacency.open(folder, *counts, self.schema.edge_numbers(center, neighbor))
         return self._adjacency[key]
 
     def edges(self, relation: str) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
@@ -269,13 +313,28 @@ class Network:
         number = self.schema.edge_types.index(forward)
         return self.adjacency(forward.center, forward.neighbor).entries(number)
 
+    def edge_values(self, relation: str, column: EdgeColumn) -> NDArray[Any] | None:
+        """The weights or times of a relation's edges in the order of ``edges``; None if it has none."""
+        if column not in self.edge_columns.get(relation, ()):
+            return None
+        forward = self.schema.relation(relation).forward
+        adjacency = self.adjacency(forward.center, forward.neighbor)
+        values = adjacency.weight if column == "weight" else adjacency.time
+        if values is None:
+            raise damaged(self.path / DESCRIPTION, f"{relation!r} has no {column} in its files", REBUILD)
+        return values[adjacency.positions(self.schema.edge_types.index(forward))]
+
     def id_series(self, node_type: NodeType) -> pl.Series:
         """The ids of a type as a polars series, memory-mapped."""
         return self._series(node_type, "id").alias("id")
 
     def column(self, node_type: NodeType, name: str) -> pa.ChunkedArray:
         """A stored column (``id``, ``text``) as Arrow, memory-mapped."""
-        return self._table(node_type).column(name)
+        values = self._table(node_type).column(name)
+        if (node_type, name) not in self._validated:
+            validated(values, self._nodes(node_type), REBUILD)
+            self._validated.add((node_type, name))
+        return values
 
     def columns(self, node_type: NodeType) -> tuple[str, ...]:
         """The stored columns of a type, in the order of ``network.columns``."""
@@ -283,30 +342,25 @@ class Network:
 
     def batches(self, node_type: NodeType) -> Iterator[pa.RecordBatch]:
         """All stored columns in row order, in batches of some thousand nodes."""
-        yield from self._table(node_type).to_batches(max_chunksize=16_384)
+        for batch in self._table(node_type).to_batches(max_chunksize=16_384):
+            yield validated(batch, self._nodes(node_type), REBUILD)
 
     def _table(self, node_type: NodeType) -> pa.Table:
         if node_type not in self.schema.counts:
             known = ", ".join(map(repr, self.schema.node_types))
             raise InputError(f"{self.path}: no node type {node_type!r}, the types are {known}.")
         if node_type not in self._tables:
-            path = self.path / "nodes" / f"{node_type}.arrow"
-            try:
-                table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
-                table.validate()  # lengths and buffers, not contents
-            except (OSError, pa.ArrowException):
-                raise _damaged(path) from None
-            text_rich = node_type in self.schema.text_rich
-            complete = {"id", *(["text"] if text_rich else [])} <= set(table.column_names)
-            if not complete or table.num_rows != self.schema.counts[node_type]:
-                raise _damaged(path)
+            path = self._nodes(node_type)
+            table = read_arrow(path, REBUILD)
+            _check_table(table, self.schema, node_type, path)
             self._tables[node_type] = table
         return self._tables[node_type]
 
+    def _nodes(self, node_type: NodeType) -> Path:
+        return self.path / "nodes" / f"{node_type}.arrow"
+
     def _series(self, node_type: NodeType, column: str) -> pl.Series:
-        series = pl.from_arrow(self._table(node_type).column(column))
-        assert isinstance(series, pl.Series)
-        return series
+        return as_series(self.column(node_type, column), self._nodes(node_type), REBUILD)
 
     def _specified(self, node_type: NodeType, column: str) -> pl.Series:
         if column not in self.columns(node_type):
@@ -320,12 +374,32 @@ class Network:
     def _values(self, node_type: NodeType, column: str, rows: Iterable[int] | None) -> list[Any]:
         if column not in self.columns(node_type):
             raise InputError(f"{self.path}: node type {node_type!r} has no {column!r}.")
+        if rows is None:
+            return list(self.column(node_type, column).to_pylist())
+        return self._some_values(node_type, column, list(rows))
+
+    def _some_values(self, node_type: NodeType, column: str, rows: Sequence[int]) -> list[Any]:
+        """Values of some rows: of a long column only the parts that hold them are validated."""
         values = self._table(node_type).column(column)
-        return values.to_pylist() if rows is None else [values[int(r)].as_py() for r in rows]
+        if (node_type, column) not in self._validated:
+            seen = self._validated_parts.setdefault((node_type, column), set())
+            for part in {int(row) // PART for row in rows} - seen:
+                validated(values.slice(part * PART, PART), self._nodes(node_type), REBUILD)
+                seen.add(part)
+        return [values[int(row)].as_py() for row in rows]
 
 
-def _damaged(path: Path) -> InputError:
-    return InputError(f"{path}: is damaged; build the network again.")
+def _check_table(table: pa.Table, schema: Schema, node_type: NodeType, path: Path) -> None:
+    """Refuse a table of other columns or of another number of rows than the type has."""
+    if table.num_rows != schema.counts[node_type]:
+        problem = f"it has {table.num_rows:,} rows, expected {schema.counts[node_type]:,}"
+        raise damaged(path, problem, REBUILD)
+    missing = {"id", *(["text"] if node_type in schema.text_rich else [])} - set(table.column_names)
+    if missing or len(set(table.column_names)) < table.num_columns:
+        raise damaged(path, f"its columns are {short_repr(table.column_names)}", REBUILD)
+    for field in table.schema:
+        if not fits_type(field.name, field.type):
+            raise damaged(path, f"its column {short_repr(field.name)} holds {field.type}", REBUILD)
 
 
 def _reported(network: Network) -> Network:

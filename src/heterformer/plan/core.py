@@ -31,7 +31,7 @@ class Disk:
 
     spool: int  # states of all texts, while embedding
     vectors: int  # of all nodes, and their signatures; ids come on top
-    checkpoints: int  # the last one with its moments, the best one, and the model
+    checkpoints: int  # the last one with its moments, the best one, the model, and a mean of weights
     cached: int  # states of neighbours, while training with --neighbor-states cached
 
 
@@ -95,8 +95,8 @@ class Plan:
 def make_plan(network: Network, training: TrainingOptions, embed: EmbedOptions, options: PlanOptions) -> Plan:
     """Count, and measure what was not given."""
     training = training.resolved()
-    planned = PlannedNetwork.of(network, training.split, training.model.backbone, options)
-    size = ModelSize.of(planned.schema, training)
+    planned = PlannedNetwork.from_network(network, training.split, training.model.backbone, options)
+    size = ModelSize.from_options(planned.schema, training)
     speed = _speed(network, training, embed, options)
     warms_up = training.warm_up.warm_up and size.learns_textless
     return Plan(
@@ -119,8 +119,8 @@ def _speed(network: Network, training: TrainingOptions, embed: EmbedOptions, opt
         return Speed(pairs, nodes, "given")
     if not options.measure:
         return Speed(pairs, nodes, "given" if pairs or nodes else "not known")
-    found = measured_throughput(network, training, embed)
-    return Speed(pairs or found.pairs, nodes or found.nodes, f"measured here on {found.device}")
+    measured = measured_throughput(network, training, embed)
+    return Speed(pairs or measured.pairs, nodes or measured.nodes, f"measured here on {measured.device}")
 
 
 def _disk(network: PlannedNetwork, size: ModelSize, training: TrainingOptions, embed: EmbedOptions) -> Disk:
@@ -137,9 +137,15 @@ def _disk(network: PlannedNetwork, size: ModelSize, training: TrainingOptions, e
     return Disk(
         spool=network.texts * row * np.dtype(embed.states_dtype).itemsize * reads,
         vectors=sum(counts.values()) * (vector + WORD) + textless * h0,
-        checkpoints=(3 + 1 + 1) * FLOAT * size.parameters,
+        checkpoints=_checkpoints(size, training),
         cached=_met(network) * row * FLOAT if training.neighbor_states == "cached" else 0,
     )
+
+
+def _checkpoints(size: ModelSize, training: TrainingOptions) -> int:
+    models = 3 + (training.average_last is not None)  # last, best, the run's own, and a mean of weights
+    moments = 2 * (size.parameters - size.frozen)
+    return FLOAT * (models * size.parameters + moments)
 
 
 def _together(
@@ -154,7 +160,7 @@ def _together(
     rows = touched_rows(size, network, training)
     exchange = Exchange(0, 0)
     if processes > 1:
-        keys = FLOAT * size.width * training.batch_size
+        keys = FLOAT * size.width * training.batch_size * (1 + training.hard_negatives)
         exchange = Exchange(FLOAT * size.dense + keys * processes, keys + rows)
     steps = steps_per_epoch(network.pairs, batch)
     seconds = efficiency = epoch = embedding = None
@@ -183,14 +189,14 @@ def steps_per_epoch(pairs: int, batch: int) -> int:
 
 def touched_rows(size: ModelSize, network: PlannedNetwork, training: TrainingOptions) -> int:
     """Bytes of the table rows that one process's part of a step touches, and of their numbers; at most."""
-    centers, found = 2 * training.batch_size, 0
+    centers, total = training.centers_per_pair * training.batch_size, 0
     if size.learns_textless:
         per_row = FLOAT * size.textless_dim + WORD
         for node_type, neighbors in network.neighbors.items():
             if node_type in network.schema.textless:
-                found += min(round(centers * neighbors), network.schema.counts[node_type]) * per_row
+                total += min(round(centers * neighbors), network.schema.counts[node_type]) * per_row
     if size.token_table:
         live = training.neighbor_states == "live" and size.states > 0
         texts = centers * (1 + live * network.text_neighbors)
-        found += network.sample.distinct(texts, size.vocabulary) * (FLOAT * size.token_width + WORD)
-    return found
+        total += network.sample.distinct(texts, size.vocabulary) * (FLOAT * size.token_width + WORD)
+    return total

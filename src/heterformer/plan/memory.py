@@ -27,6 +27,7 @@ from heterformer.states.row_file import PART
 from heterformer.training.options import TrainingOptions
 
 FLOAT = 4
+HALF = ("bf16", "fp16")
 MOMENTS = 2 * FLOAT  # Adam's two of every number, lazy Adam's of every row of a table, touched or not
 
 
@@ -34,6 +35,7 @@ MOMENTS = 2 * FLOAT  # Adam's two of every number, lazy Adam's of every row of a
 class ModelSize:
     """The numbers of a model, and those of its shape that memory depends on."""
 
+    frozen: int  # parameters that no step changes, as those of the backbone beside low-rank adapters
     dense: int  # parameters that every step changes
     token_table: int  # of which a step changes few rows, if tokens are sparse; else 0 and part of dense
     textless_tables: int
@@ -51,7 +53,7 @@ class ModelSize:
     first_only: bool  # whether only [CLS] of a last layer is read
 
     @classmethod
-    def of(cls, schema: Schema, options: TrainingOptions) -> ModelSize:
+    def from_options(cls, schema: Schema, options: TrainingOptions) -> ModelSize:
         """Of the model that ``heterformer train`` would make. Nothing is loaded but a configuration."""
         chosen = options.model.resolved()
         if chosen.family == "bag of words":
@@ -60,10 +62,12 @@ class ModelSize:
         plm, model = _configured(schema, chosen)
         tokens = model.get_input_embeddings().weight
         groups = {n: sum(p.numel() for p in group) for n, group in model.parameter_groups().items()}
-        sparse = tokens.numel() if options.sparse_tokens else 0
+        frozen = sum(p.numel() for p in model.parameters() if not p.requires_grad)
+        sparse = tokens.numel() if options.sparse_tokens and tokens.requires_grad else 0
         kinds, readout_kinds = (tuple(getattr(model, n, ())) for n in ("kinds", "readout_kinds"))
         textless_dim = model.config.textless_dim if isinstance(model, HeterogeneousEncoder) else 0
         return cls(
+            frozen=frozen,
             dense=groups["backbone"] + groups["new"] - sparse,
             token_table=sparse,
             textless_tables=groups["textless"],
@@ -83,7 +87,7 @@ class ModelSize:
 
     @property
     def parameters(self) -> int:
-        return self.dense + self.token_table + self.textless_tables
+        return self.frozen + self.dense + self.token_table + self.textless_tables
 
 
 def _configured(schema: Schema, chosen: ModelOptions) -> tuple[Any, Any]:
@@ -96,6 +100,7 @@ def _configured(schema: Schema, chosen: ModelOptions) -> tuple[Any, Any]:
     kind, values = MODELS[chosen.name], chosen.config_values()
     with torch.device("meta"):
         model = kind(kind.config_class(backbone=plm.to_diff_dict(), schema=schema.to_dict(), **values))
+        model.limit_training()
     return plm, model
 
 
@@ -122,8 +127,9 @@ class StepShape:
     live: bool  # whether neighbours' texts are part of the graph
 
     @classmethod
-    def of(cls, network: PlannedNetwork, options: TrainingOptions) -> StepShape:
-        centers = 2 * min(options.batch_size, options.micro_batch or options.batch_size)
+    def from_network(cls, network: PlannedNetwork, options: TrainingOptions) -> StepShape:
+        pairs = min(options.batch_size, options.micro_batch or options.batch_size)
+        centers = options.centers_per_pair * pairs
         return cls(
             centers,
             centers * network.text_neighbors,
@@ -135,7 +141,7 @@ class StepShape:
 
 def activations(size: ModelSize, shape: StepShape, precision: str) -> int:
     """Bytes that the backward pass keeps, and what one layer's gradients need on top of them."""
-    number = 2 if precision == "bf16" else FLOAT
+    number = 2 if precision in HALF else FLOAT
     tokens = shape.centers * shape.tokens
     nested = size.states > 1 or bool(size.kinds)
     total = _pass(size, shape.centers, shape.tokens, size.layers, len(size.kinds), number)
@@ -152,13 +158,13 @@ def activations(size: ModelSize, shape: StepShape, precision: str) -> int:
             per_center = size.width * (2 * size.heads + 5 + neighbors) + 2 * size.heads * (1 + neighbors)
             total += times * shape.centers * per_center * number
     total += 6 * size.width * widest * number  # gradients of one layer
-    if precision == "bf16":
+    if precision in HALF:
         total += 2 * number * size.dense  # weights in bfloat16, and gradients of those
     return round(total)
 
 
 def _pass(size: ModelSize, texts: float, length: float, layers: int, virtual: int, number: int) -> float:
-    """What texts leave behind on their way through so many layers of the PLM."""
+    """The activations of texts in a number of layers of the PLM."""
     d, tokens = size.width, texts * length
     keys = length + virtual
     weights = size.heads * keys * (number * (keys <= d // size.heads) + 1)
@@ -197,18 +203,19 @@ class Memory:
 def training_memory(
     size: ModelSize, network: PlannedNetwork, options: TrainingOptions, processes: int, rows: int
 ) -> Memory:
-    """Of one of so many processes; ``rows`` are the bytes of table rows that each touches in a step."""
-    weights = FLOAT * (size.dense + size.token_table)
-    keys, width = processes * options.batch_size, size.width
+    """Of one of ``processes``; ``rows`` are the bytes of table rows that each touches in a step."""
+    weights = FLOAT * (size.frozen + size.dense + size.token_table)
+    average = size.parameters * FLOAT if options.average_last else 0  # a mean of weights, beside them
+    keys, width = processes * options.batch_size * (1 + options.hard_negatives), size.width
     scores = options.batch_size * keys * (3 * FLOAT + 1)  # scores, their softmax and gradient, the mask
     vectors = 2 * FLOAT * width * (2 * options.batch_size + keys)  # and their gradients
     return Memory(
-        weights=weights,
+        weights=weights + average,
         moments=MOMENTS * (size.dense + size.token_table),
         textless=FLOAT * size.textless_tables,
         textless_moments=MOMENTS * size.textless_tables * size.learns_textless,
         gradients=FLOAT * size.dense + rows,
-        activations=activations(size, StepShape.of(network, options), options.precision),
+        activations=activations(size, StepShape.from_network(network, options), options.precision),
         exchanged=scores + vectors + (2 * processes * rows if processes > 1 else 0),
         host=16 * (network.pairs + network.held_out) + 8 * network.pairs,  # rows of pairs, and their order
     )
@@ -221,11 +228,11 @@ def warm_up_memory(size: ModelSize, network: PlannedNetwork) -> int:
 
 def embedding_memory(size: ModelSize, network: PlannedNetwork, options: EmbedOptions) -> Memory:
     """No gradients and no moments; states of one part of the texts, and one batch of tokens."""
-    number = 2 if options.precision == "bf16" else FLOAT
+    number = 2 if options.precision in HALF else FLOAT
     part = 2 * FLOAT * min(PART, network.texts) * size.states * size.width  # and once more to be written
     textless = sum(network.schema.counts[t] for t in network.schema.textless)
     return Memory(
-        weights=FLOAT * (size.dense + size.token_table),
+        weights=FLOAT * (size.frozen + size.dense + size.token_table),
         moments=0,
         textless=FLOAT * size.textless_tables,
         textless_moments=0,

@@ -35,12 +35,12 @@ class TextSample:
         return float(np.mean([len(text) for text in self.texts])) if self.texts else float(self.limit)
 
     def distinct(self, texts: float, vocabulary: int) -> int:
-        """Token types in so many texts; beyond the sample in proportion, which is at most too much."""
+        """Distinct tokens in a number of texts; beyond the sample in proportion, which is an upper bound."""
         chosen = self.texts[: max(1, round(texts))]
         if not chosen:
             return min(vocabulary, round(texts * self.limit))
-        found = len(np.unique(np.concatenate(chosen)))
-        return min(vocabulary, round(found * max(1.0, texts / len(chosen))))
+        count = len(np.unique(np.concatenate(chosen)))
+        return min(vocabulary, round(count * max(1.0, texts / len(chosen))))
 
 
 @dataclass(frozen=True)
@@ -56,19 +56,24 @@ class PlannedNetwork:
     sample: TextSample
 
     @classmethod
-    def of(cls, network: Network, split: SplitOptions, backbone: str, options: PlanOptions) -> PlannedNetwork:
+    def from_network(
+        cls, network: Network, split: SplitOptions, backbone: str, options: PlanOptions
+    ) -> PlannedNetwork:
         schema = network.schema
         counts = options.counts_for(schema.counts)
         with waiting("dividing pairs"):
             divided = make_split(network, split)
-        source = schema.predicted.source
-        grown = counts[source] / max(1, schema.counts[source])
-        pairs = round(options.pairs or grown * len(divided.train))
+        train, held_out = (
+            {r.name: len(getattr(divided.pairs[r.name], part)) for r in schema.predicted}
+            for part in ("train", "held_out")
+        )
+        grown = {r.name: counts[r.source] / max(1, schema.counts[r.source]) for r in schema.predicted}
+        pairs = round(options.pairs or sum(grown[name] * count for name, count in train.items()))
         return cls(
             network.name,
             replace(schema, counts=counts),
             pairs,
-            round(pairs / max(1, len(divided.train)) * len(divided.held_out)),
+            round(pairs / max(1, sum(train.values())) * sum(held_out.values())),
             _neighbors(network),
             _textless_edges(network, counts),
             TextSample(_tokenised(network, backbone), schema.max_tokens),
@@ -89,16 +94,24 @@ class PlannedNetwork:
 
 
 def _neighbors(network: Network) -> dict[NodeType, float]:
-    """How many neighbours of each type a node that takes part in the predicted relation is given."""
-    schema, predicted = network.schema, network.schema.predicted
-    found = dict.fromkeys(schema.node_types, 0.0)
-    for center, other in ((predicted.source, predicted.target), (predicted.target, predicted.source)):
-        asked = network.adjacency(center, other).degrees > 0
-        for neighbor in schema.neighbor_types_of(center):
-            degrees = network.adjacency(center, neighbor).degrees[asked]
-            if most := schema.neighbors.get(neighbor, 0):
-                found[neighbor] += float(np.minimum(degrees, most).mean()) / 2  # of either end half
-    return {t: n for t, n in found.items() if n}
+    """How many neighbours of each type a node that takes part in a predicted relation is given.
+
+    A textless node is no text to read: what it may aggregate is left out.
+    """
+    schema = network.schema
+    means = dict.fromkeys(schema.node_types, 0.0)
+    for relation in schema.predicted:
+        share = schema.shares[relation.name]
+        for center, other in ((relation.source, relation.target), (relation.target, relation.source)):
+            if center in schema.textless:
+                continue
+            has_neighbors = network.adjacency(center, other).degrees > 0
+            for neighbor in schema.neighbor_types_of(center):
+                degrees = network.adjacency(center, neighbor).degrees[has_neighbors]
+                if most := schema.neighbors.get(neighbor, 0):
+                    mean = float(np.minimum(degrees, most).mean())
+                    means[neighbor] += share * mean / 2  # of either end half
+    return {t: n for t, n in means.items() if n}
 
 
 def _textless_edges(network: Network, counts: dict[NodeType, int]) -> int:

@@ -80,8 +80,8 @@ def _disk(plan: Plan) -> Sheet:
 
 
 def _together(plan: Plan) -> Sheet:
-    def row(name: str, shown: Callable[[Together], str]) -> tuple[str, ...]:
-        return (name, *(shown(one) for one in plan.together))
+    def row(name: str, cell: Callable[[Together], str]) -> tuple[str, ...]:
+        return (name, *(cell(one) for one in plan.together))
 
     rows = (
         row("pairs per step", lambda t: f"{t.pairs_per_step:,}"),

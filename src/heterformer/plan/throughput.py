@@ -28,7 +28,7 @@ from heterformer.training.loop import Trainer
 from heterformer.training.options import TrainingOptions
 from heterformer.training.run import Run
 
-STEPS, SECONDS = 5, 20.0  # measured steps: so many, or fewer if they take longer than this
+STEPS, SECONDS = 5, 20.0  # steps to measure, and the time after which measuring stops
 NODES = 512  # embedded
 
 
@@ -47,7 +47,7 @@ def measured_throughput(
     """Of this machine as it is now; the first step, which allocates everything, does not count."""
     with (
         tempfile.TemporaryDirectory(prefix="heterformer-") as name,
-        progress_bar("measuring", STEPS + 2) as bar,
+        progress_bar("measuring", STEPS + 2, "steps") as bar,
     ):
         trainer = _trainer(network, options, Path(name))
         if trainer.cached is not None:
@@ -69,6 +69,8 @@ def _trainer(network: Network, options: TrainingOptions, folder: Path) -> Traine
         batch_size=min(options.batch_size, 2 * micro if micro else options.batch_size),
         refresh_every=STEPS + 1 if options.neighbor_states == "cached" else None,
         tensorboard=False,
+        wandb=None,
+        mlflow=None,
     )
     run = Run(folder / "run")
     run.start(network, options)
@@ -102,7 +104,8 @@ def _nodes_per_second(
 ) -> float:
     """Both passes, each over the same nodes; the disk in between is not part of it."""
     visible, rng = VisibleNetwork.whole(network), np.random.default_rng(0)
-    batcher, sampler = Batcher(visible, tokens), StableSampler(network, options.seed)
+    attributes, sampler = model.center_attributes(network), StableSampler(network, options.seed)
+    batcher = Batcher(visible, tokens, attributes=attributes)
     device, seconds, done = model.device, 0.0, 0
     with evaluating(model), torch.autocast(device.type, torch.bfloat16, enabled=options.precision == "bf16"):
         shape = each_text(model.text_states, tokens, np.empty(0, dtype=np.int64), device).shape[1:]

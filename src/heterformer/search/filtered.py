@@ -28,17 +28,17 @@ def search_among(
     if index.name == "approximate" and len(rows) > few:
         count = k * len(matrix) // len(rows) + k
         while count < len(rows):
-            (found,) = index.search(query[None], count, without)
-            kept = np.isin(found.rows, rows, assume_unique=True)
+            (result,) = index.search(query[None], count, without)
+            kept = np.isin(result.rows, rows, assume_unique=True)
             if kept.sum() >= k:
-                return TopRows(found.rows[kept][:k], found.scores[kept][:k])
+                return TopRows(result.rows[kept][:k], result.scores[kept][:k])
             count *= 4
     return best_among(matrix, query, rows, k)
 
 
 def best_among(matrix: Matrix, query: NDArray[np.float32], rows: Rows, k: int, block: int = BLOCK) -> TopRows:
     """The same by exact search, a block of rows at a time."""
-    found = top_rows(matrix, query, NONE, k)
+    best = top_rows(matrix, query, NONE, k)
     for start in range(0, len(rows), block):
-        found = top_rows(matrix, query, np.concatenate([found.rows, rows[start : start + block]]), k)
-    return found
+        best = top_rows(matrix, query, np.concatenate([best.rows, rows[start : start + block]]), k)
+    return best

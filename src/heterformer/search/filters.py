@@ -244,8 +244,8 @@ class _Parser:
 
     def _expected(self, what: str) -> NoReturn:
         token = self.token
-        found = "the end" if token.kind == "end" else repr(_cut(token.text))
-        _wrong(token, f"found {found}, expected {what}")
+        actual = "the end" if token.kind == "end" else repr(_cut(token.text))
+        _wrong(token, f"found {actual}, expected {what}")
 
 
 @dataclass(frozen=True)

@@ -39,11 +39,19 @@ class SearchOptions:
     """Search another network of the same types, with nodes that training did not see."""
     vectors: Path | None = None
     """Search in these vectors, which 'heterformer embed' wrote, instead of the run's own."""
+    student: Path | None = None
+    """Read the query text with this encoder, which 'heterformer distill' wrote, instead of the model."""
     device: Literal["auto", "cpu"] = "auto"
     """Where to compute: a GPU if there is one, or the CPU."""
+    queries: Path | None = None
+    """Search for each line of this text file, with one start-up for all."""
+    interactive: bool = False
+    """Read queries from the terminal, one per line, until an empty line or Ctrl-D."""
     json: bool = False
     """Print JSON instead of tables."""
 
     def __post_init__(self) -> None:
         if self.top < 1:
             raise OptionError(self, "top", f"is {self.top}, expected at least 1.")
+        if self.queries is not None and self.interactive:
+            raise OptionError(self, ("queries", "interactive"), "exclude each other; give one of them.")

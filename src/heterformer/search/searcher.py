@@ -11,19 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heterformer.device import Device
-from heterformer.errors import InputError, OptionError
+from heterformer.errors import InputError
 from heterformer.network.lookup import Node, find_node
-from heterformer.network.schema import NodeType, Schema
+from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
 from heterformer.search.filtered import search_among
-from heterformer.search.filters import check_filter, matching_rows
+from heterformer.search.filters import matching_rows
 from heterformer.search.index import Rows
 from heterformer.search.options import IndexChoice, SearchOptions
-from heterformer.search.query_encoder import QueryEncoder
+from heterformer.search.query_encoder import QueryEncoder, StudentQueryEncoder
+from heterformer.search.resolve import resolve_query
 from heterformer.search.run_weights import RunWeights
 from heterformer.search.store import SearchStore
 from heterformer.training.run import Run
-from heterformer.training.unseen import check_schema
 
 CONSIDERED = 200  # neighbours of each type that may support a result
 SUPPORTING = 3  # of them that a result has at most
@@ -48,7 +48,7 @@ class Named:
     name: str
 
     @classmethod
-    def of(cls, network: Network, node: Node) -> Named:
+    def from_node(cls, network: Network, node: Node) -> Named:
         (node_id,), (name,) = (f(node.node_type, [node.row]) for f in (network.ids, network.names))
         return cls(node.node_type, node_id, name)
 
@@ -102,6 +102,7 @@ class Searcher:
         vectors: Search in these vectors, which ``embed`` wrote, instead of those that the run keeps.
         network: Search another network of the same types, with nodes that training did not see.
         device: Where to compute: "auto" takes a GPU if there is one; or "cpu".
+        student: Read query texts with this encoder, which ``distill`` wrote, instead of the run's model.
 
     Example:
         >>> searcher = Searcher("runs/papers")
@@ -115,18 +116,12 @@ class Searcher:
         vectors: Path | None = None,
         network: Path | str | None = None,
         device: Device = "auto",
+        student: Path | str | None = None,
     ) -> None:
         self.run = Run(path)
-        self.network = self.run.network() if network is None else self._open_other(network)
+        self.network = self.run.open_network(network)
         self.schema = self.network.schema
-        self._vectors, self.device = vectors, device
-
-    def _open_other(self, path: Path | str) -> Network:
-        """Another network than the run's own, with nodes that training did not see."""
-        network = Network.open(path)
-        self.run.config()  # refuses a folder that is no run
-        check_schema(self.run.schema(), network.schema)
-        return network
+        self._vectors, self.device, self._student = vectors, device, student
 
     @cached_property
     def store(self) -> SearchStore:
@@ -137,6 +132,11 @@ class Searcher:
     def encoder(self) -> QueryEncoder:
         """The model, for query texts."""
         return QueryEncoder(self.run, self.network, lambda t: self.store.h0(t), self.device)
+
+    @cached_property
+    def student(self) -> StudentQueryEncoder | None:
+        """The student that reads query texts in the place of the model, if one is given."""
+        return None if self._student is None else StudentQueryEncoder(self._student, self.run, self.device)
 
     def search(
         self,
@@ -165,46 +165,34 @@ class Searcher:
             index: Exact search, an approximate index, or ("auto") an index for types of a million nodes.
             where: A filter over the columns of the ranked types: ``"year >= 2015 and venue == 'ACL'"``.
         """
-        _check_query(text, neighbors, like, like_type)
-        if where:
-            check_filter(where)
-        node_types = tuple(node_type_named(self.schema, t, SearchOptions, "types") for t in types)
-        node = self._like(like, like_type) if like else None
-        neighbor_nodes = tuple(self._neighbor(value) for value in neighbors)
+        resolved = resolve_query(
+            self.network,
+            text,
+            neighbors=neighbors,
+            like=like,
+            like_type=like_type,
+            types=types,
+            where=where,
+        )
+        node, neighbor_nodes = resolved.node, resolved.neighbors
         query = self.text(text, neighbor_nodes) if node is None else self.like(node)
         rankings = tuple(
             self.rank(query, t, top, exclude_known=exclude_known, index=index, where=where)
-            for t in dict.fromkeys(node_types or self.default_types(query))
+            for t in dict.fromkeys(resolved.types or self.default_types(query))
         )
         return Answer(
             text=text,
-            neighbors=tuple(Named.of(self.network, n) for n in neighbor_nodes),
-            like=None if node is None else Named.of(self.network, node),
+            neighbors=tuple(Named.from_node(self.network, n) for n in neighbor_nodes),
+            like=None if node is None else Named.from_node(self.network, node),
             rankings=rankings,
         )
-
-    def _like(self, name: str, node_type: str) -> Node:
-        types = self.schema.node_types
-        if node_type:
-            types = (node_type_named(self.schema, node_type, SearchOptions, "like_type"),)
-        return find_node(self.network, name, types, SearchOptions, "like_type")
-
-    def _neighbor(self, value: str) -> Node:
-        name_of_type, equals, name = value.partition("=")
-        if not equals:
-            problem = f"has {value!r}, expected TYPE=NAME, such as 'author=Jane Doe'."
-            raise OptionError(SearchOptions, "neighbors", problem)
-        node_type = _node_type(self.schema, name_of_type)
-        if node_type is None:
-            known = ", ".join(map(repr, self.schema.node_types))
-            problem = f"has {value!r}, but {name_of_type!r} is no node type; expected one of {known}."
-            raise OptionError(SearchOptions, "neighbors", problem)
-        return find_node(self.network, name, [node_type])
 
     def text(self, text: str, neighbors: Sequence[Node] = ()) -> Query:
         """The query for a text, encoded alone or with neighbours."""
         vector = self.encode(text, neighbors)
         width = self.store.matrix(self.store.types[0]).shape[1]
+        if len(vector) != width and width == self.store.vectors.metadata.get("width"):
+            vector = self.encoder.shortened(vector, width)
         if len(vector) != width:
             path = self.store.vectors.path
             raise InputError(f"{path}: vectors have dimension {width}, expected the model's {len(vector)}.")
@@ -216,10 +204,13 @@ class Searcher:
 
     def encode(self, text: str, neighbors: Sequence[Node] = ()) -> NDArray[np.float32]:
         """(d,): the vector of a query text."""
-        return self.encoder.encode(text, neighbors)
+        encoder = self.encoder if self.student is None else self.student
+        return encoder.encode(text, neighbors)
 
-    def like(self, node: Node) -> Query:
-        """The query for a node: its own vector."""
+    def like(self, node: Node | str) -> Query:
+        """The query for a node, which may be given by id or name: its own vector."""
+        if isinstance(node, str):
+            node = find_node(self.network, node, self.schema.node_types)
         return Query(self.store.matrix(node.node_type)[node.row].astype(np.float32), node=node)
 
     def rank(
@@ -263,7 +254,7 @@ class Searcher:
     def known(self, query: Query, node_type: NodeType) -> Rows:
         """The rows of a type's nodes that are neighbours of the query."""
         if query.node is not None:
-            return _neighbors(self.network, query.node, node_type)
+            return neighbor_rows(self.network, query.node, node_type)
         return np.unique(
             np.array([n.row for n in query.neighbors if n.node_type == node_type], dtype=np.int64)
         )
@@ -271,7 +262,7 @@ class Searcher:
     def default_types(self, query: Query) -> tuple[NodeType, ...]:
         """The types to rank by default: for a text, what it may be linked to; for a node, text-rich ones."""
         if query.node is None:
-            return (self.schema.predicted.target,)
+            return (self.schema.target_type,)
         own = query.node.node_type
         if own in self.schema.text_rich:
             return (own,)
@@ -298,13 +289,13 @@ class _SupportingNeighbors:
                 scored += self._of_type(node, node_type)
         scored.sort(key=lambda entry: -entry[0])
         return tuple(
-            SupportingNeighbor(**vars(Named.of(self.network, neighbor)), score=score)
+            SupportingNeighbor(**vars(Named.from_node(self.network, neighbor)), score=score)
             for _, neighbor, score in scored[:SUPPORTING]
         )
 
     def _of_type(self, node: Node, node_type: NodeType) -> list[tuple[float, Node, float]]:
         """(standard score, neighbour, inner product) of the best neighbours of one type."""
-        rows = _neighbors(self.network, node, node_type)[: self.considered]
+        rows = neighbor_rows(self.network, node, node_type)[: self.considered]
         if self.query.node is not None and self.query.node.node_type == node_type:
             rows = rows[rows != self.query.node.row]
         scores = self._scores(node_type, rows)  # (r,)
@@ -330,7 +321,7 @@ class _SupportingNeighbors:
         return vectors @ self.query.vector
 
 
-def _neighbors(network: Network, node: Node, node_type: NodeType) -> Rows:
+def neighbor_rows(network: Network, node: Node, node_type: NodeType) -> Rows:
     """The rows of all neighbours of one type, ascending."""
     if node_type not in network.schema.neighbor_types_of(node.node_type):
         return np.empty(0, dtype=np.int64)
@@ -339,10 +330,9 @@ def _neighbors(network: Network, node: Node, node_type: NodeType) -> Rows:
     return np.unique(adjacency.neighbor[entries]).astype(np.int64)
 
 
-def search_run(path: Path | str, text: str, options: SearchOptions) -> Answer:
-    """What ``heterformer search`` does."""
-    _check_query(text, options.neighbors, options.like, options.like_type)  # before the run is opened
-    return Searcher(path, options.vectors, options.network, options.device).search(
+def ask(searcher: Searcher, text: str, options: SearchOptions) -> Answer:
+    """A search with the options of ``heterformer search``."""
+    return searcher.search(
         text,
         neighbors=options.neighbors,
         like=options.like,
@@ -353,27 +343,3 @@ def search_run(path: Path | str, text: str, options: SearchOptions) -> Answer:
         index=options.index,
         where=options.where,
     )
-
-
-def _check_query(text: str, neighbors: Sequence[str], like: str, like_type: str) -> None:
-    if like and (text.strip() or neighbors):
-        problem = "searches with a node; leave out the query text and {neighbors}."
-        raise OptionError(SearchOptions, "like", problem)
-    if like_type and not like:
-        raise OptionError(SearchOptions, "like_type", "is the type of the node {like}; give {like} as well.")
-    if not like and not text.strip() and not neighbors:
-        raise InputError("there is nothing to search for: give a query text, a node or neighbours.")
-
-
-def node_type_named(schema: Schema, name: str, options: object, field: str) -> NodeType:
-    """A node type by its name, which is the value of ``field``; '-' may replace '_'."""
-    node_type = _node_type(schema, name)
-    if node_type is None:
-        known = ", ".join(map(repr, schema.node_types))
-        raise OptionError(options, field, f"is {name!r}, expected one of {known}.")
-    return node_type
-
-
-def _node_type(schema: Schema, name: str) -> NodeType | None:
-    known = {t.replace("_", "-"): t for t in schema.node_types} | {t: t for t in schema.node_types}
-    return known.get(name)

@@ -3,7 +3,8 @@
 RUN/search/                 for the run's own network; RUN/search/FINGERPRINT/ for another one of its types
   vectors/                  vectors of all nodes, with h0
   vectors.weights           the digest of the weights that they were computed with, and the precision if bf16
-  index/TYPE.*.faiss        an index; its name has a digest of its vectors
+  index/TYPE.*.faiss/       an index; its name has a digest of its vectors
+  map/                      the explorer's layout of all nodes
   textless/                 vectors of textless types with h0, for searching in other vectors without h0
 """
 
@@ -13,6 +14,8 @@ import hashlib
 import os
 import shutil
 from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import get_args
 
@@ -20,7 +23,7 @@ import numpy as np
 import polars as pl
 
 from heterformer.device import Device, chosen_device
-from heterformer.embedding.embed import embed_to
+from heterformer.embedding.embed import embed_to, or_anew
 from heterformer.embedding.options import EmbedOptions, Precision
 from heterformer.embedding.vectors import Vectors
 from heterformer.errors import InputError
@@ -39,9 +42,10 @@ from heterformer.search.approximate import (
 from heterformer.search.index import ExactIndex, Index, Matrix
 from heterformer.search.options import IndexChoice
 from heterformer.search.run_weights import FOLDER, RunWeights
+from heterformer.temporary import remove_path
 from heterformer.training.run import Run
 
-VECTORS, TEXTLESS, INDEX = "vectors", "textless", "index"
+VECTORS, TEXTLESS, INDEX, MAP = "vectors", "textless", "index", "map"
 KEPT_NETWORKS = 3  # besides the run's own
 SAMPLED_QUERIES = 200  # for building an index and measuring its recall
 SAMPLED_ROWS = 1024  # of a matrix, for its digest
@@ -138,27 +142,39 @@ class SearchStore:
             return ExactIndex(matrix)
         if node_type in self._indexes:
             return self._indexes[node_type]
-        path = self.folder / INDEX / f"{node_type}.{self._digest(node_type)}.faiss"
-        if not path.is_file():
+        path = self.folder / INDEX / f"{node_type}.{self.digest(node_type)}.faiss"
+        opened = self._sound_index(path, matrix)
+        if opened is None:
             with file_lock(
                 path, waiting=f"{self.run.path}: another process is building this index; waiting for it."
             ):
-                if not path.is_file():
+                opened = self._sound_index(path, matrix)
+                if opened is None:
                     self._build(node_type, path)
-        self._indexes[node_type] = ApproximateIndex.open(path, matrix)
+        self._indexes[node_type] = opened or ApproximateIndex.open(path, matrix)
         return self._indexes[node_type]
+
+    def _sound_index(self, path: Path, matrix: Matrix) -> ApproximateIndex | None:
+        """The index at ``path``; None if it is not there, or damaged, which is said."""
+        if not path.is_dir():  # a file is an index of an earlier version
+            return None
+        try:
+            return ApproximateIndex.open(path, matrix)
+        except InputError as error:
+            say(f"{error} It is built again now.")
+            return None
 
     def _build(self, node_type: NodeType, path: Path) -> None:
         recall = build_index(path, self.matrix(node_type), self._sample(node_type))
         for old in path.parent.glob(f"{node_type}.*.faiss"):
             if old != path:
-                old.unlink()
+                remove_path(old)
         count = len(self.matrix(node_type))
         say(f"Built an approximate index of {count:,} {node_type} nodes: recall@10 {recall:.3f}.")
 
     def _sample(self, node_type: NodeType) -> Sample:
         """Stored vectors of the query type, as queries."""
-        source = self.network.schema.predicted.source
+        source = self.network.schema.predicted[0].source
         query_type = source if source in self.types else node_type
         matrix = self.matrix(query_type)
         count = min(SAMPLED_QUERIES, len(matrix))
@@ -166,8 +182,8 @@ class SearchStore:
         own = rows if query_type == node_type else np.full(count, -1)
         return Sample(matrix[rows].astype(np.float32), own)
 
-    def _digest(self, node_type: NodeType) -> str:
-        """A digest that says which vectors an index belongs to, without reading them all."""
+    def digest(self, node_type: NodeType) -> str:
+        """A digest that says which vectors an index or a layout belongs to, without reading them all."""
         matrix, path = self.matrix(node_type), self.vectors.path
         stat = (self.vectors.tables[0] if self.vectors.tables else path / f"{node_type}.npy").stat()
         rows = np.linspace(0, len(matrix) - 1, min(len(matrix), SAMPLED_ROWS)).astype(np.int64)
@@ -200,8 +216,7 @@ def _stored_vectors(
     only_textless: bool = False,
 ) -> Vectors:
     """The vectors at ``path``, computed unless they are there, of the run's model and in the precision."""
-    weights, note = RunWeights(run), path.with_name(f"{path.name}.weights")
-    note_texts = {p: weights.file + ("" if p == "float32" else f" {p}") for p in get_args(Precision)}
+    weights, note, note_texts = RunWeights(run), path.with_name(f"{path.name}.weights"), _note_texts(run)
     accepted = tuple(note_texts.values()) if precision is None else (note_texts[precision],)
     if vectors := _up_to_date(path, accepted):
         with suppress(OSError):
@@ -227,10 +242,25 @@ def _stored_vectors(
         earlier = [v for other in others if (v := _up_to_date(other, (note_texts[precision],))) is not None]
         # The one that shares most nodes: the network may have grown from it.
         since = max(earlier, key=lambda old: _shared_nodes(network, old), default=None)
-        vectors = embed_to(path, model, network, options, since=since.path if since else None)
+        embed_since = partial(embed_to, path, model, network, options)
+        vectors = or_anew(embed_since, since.path) if since else embed_since(since=None)
         write_text(note, note_texts[precision])
     _remove_unused(run, kept_networks)
     return vectors
+
+
+def kept_vectors(run: Run, network: Network, options: EmbedOptions) -> Path | None:
+    """The vectors that searches and evaluations keep, if ``embed`` with these options would make the same."""
+    if replace(options, types=(), h0=False, states="shared", precision="float32") != EmbedOptions():
+        return None
+    path, note = search_folder(run, network) / VECTORS, _note_texts(run)[options.precision]
+    return path if _up_to_date(path, (note,)) is not None else None
+
+
+def _note_texts(run: Run) -> dict[str, str]:
+    """By precision, what the note beside vectors of the run's present weights says."""
+    weights = RunWeights(run).file
+    return {p: weights + ("" if p == "float32" else f" {p}") for p in get_args(Precision)}
 
 
 def _shared_nodes(network: Network, old: Vectors) -> int:
@@ -242,7 +272,7 @@ def _shared_nodes(network: Network, old: Vectors) -> int:
 def _folders(run: Run) -> list[Path]:
     """The folders with vectors: of other networks, the one last searched first, then of the run's own."""
     own = run.path / FOLDER
-    inner = [p for p in own.iterdir() if p.is_dir() and p.name not in (VECTORS, TEXTLESS, INDEX)]
+    inner = [p for p in own.iterdir() if p.is_dir() and p.name not in (VECTORS, TEXTLESS, INDEX, MAP)]
     others = [p for p in inner if not p.name.startswith(".")]
     return [*sorted(others, key=_last_used, reverse=True), own]
 

@@ -17,17 +17,18 @@ LONGEST, NEIGHBOR = 100, 60  # letters of a name, and of a neighbour's: a node's
 
 def search_tables(answer: Answer) -> RenderableType:
     """A table per node type: their inner products do not compare."""
-    return Group(*(_table(_query(answer), ranking) for ranking in answer.rankings))
+    return Group(*(ranking_table(_query(answer), ranking) for ranking in answer.rankings))
 
 
 def _query(answer: Answer) -> str:
     if answer.like is not None:
-        return f"like {_named(answer.like, LONGEST)}"
-    neighbors = ", ".join(_named(n, NEIGHBOR) for n in answer.neighbors)
+        return f"like {named_node(answer.like, LONGEST)}"
+    neighbors = ", ".join(named_node(n, NEIGHBOR) for n in answer.neighbors)
     return f"for {short(answer.text, LONGEST)!r}" + (f" with {neighbors}" if neighbors else "")
 
 
-def _table(query: str, ranking: Ranking) -> Table:
+def ranking_table(query: str, ranking: Ranking) -> Table:
+    """The best nodes of a type; ``query`` says for what."""
     title = Text(f"{ranking.node_type} nodes {query}", style="table.title")
     searched = f"inner product, {ranking.index} search among {ranking.candidates:,} nodes"
     known = "; *: already a neighbour of the query" if any(hit.known for hit in ranking.hits) else ""
@@ -48,11 +49,12 @@ def _name(hit: Hit) -> Text:
 
 
 def _neighbors(hit: Hit) -> Text:
-    lines = "\n".join(_named(n, NEIGHBOR) for n in hit.neighbors)
+    lines = "\n".join(named_node(n, NEIGHBOR) for n in hit.neighbors)
     return Text(lines, no_wrap=True, overflow="ellipsis")
 
 
-def _named(node: Named, longest: int) -> str:
+def named_node(node: Named, longest: int) -> str:
+    """A node's type and name, of which at most ``longest`` letters."""
     return f"{node.node_type}: {short(node.name, longest)}"
 
 

@@ -45,6 +45,6 @@ def _verb(path: str, method: str, operation: dict[str, Any], document: dict[str,
     content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
     if schema := content.get("schema"):
         name = schema.get("$ref", "").rpartition("/")[2]
-        shown = document["components"]["schemas"].get(name, schema)
-        parts.append(f"<pre>{escape(json.dumps(shown.get('properties', shown), indent=1))}</pre>")
+        part = document["components"]["schemas"].get(name, schema)
+        parts.append(f"<pre>{escape(json.dumps(part.get('properties', part), indent=1))}</pre>")
     return "".join(parts)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import base64
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from anyio.to_thread import current_default_thread_limiter
@@ -19,20 +19,26 @@ from starlette.exceptions import HTTPException
 from heterformer import __version__
 from heterformer.serve.api_docs import POLICY, docs_page
 from heterformer.serve.deadline import Deadline
-from heterformer.serve.doors import Doors, problem
 from heterformer.serve.errors import InvalidError, RequestError, TooLargeError, UnavailableError
+from heterformer.serve.explorer import add_explorer
 from heterformer.serve.metrics import Metrics
+from heterformer.serve.middleware import RequestMiddleware, problem
+from heterformer.serve.nodes import Page
 from heterformer.serve.schemas import (
     MOST,
     Explain,
     NewNodes,
     OpenAIEmbeddings,
     Problem,
+    Recommend,
     Search,
     TEIEmbed,
     Texts,
 )
 from heterformer.serve.service import Embedded, Service
+
+if TYPE_CHECKING:
+    from mcp.server import MCPServer
 
 THREADS = 64  # that wait for vectors or rank; the model has one of its own
 ABOUT = "Vectors, search, nodes and explanations of a trained run."
@@ -44,13 +50,24 @@ Offset = Annotated[int, Query(ge=0, le=1 << 40, description="Neighbours to leave
 Limit = Annotated[int, Query(ge=0, le=MOST, description="Neighbours at most.")]
 
 
-def make_app(service: Service, metrics: Metrics, stopping: Callable[[], bool] = lambda: False) -> FastAPI:
-    """The application. ``stopping`` says whether the server is about to end."""
+def make_app(
+    service: Service,
+    metrics: Metrics,
+    stopping: Callable[[], bool] = lambda: False,
+    reloaded: Callable[[], None] = lambda: None,
+) -> FastAPI:
+    """The application. ``stopping`` says whether the server is about to end.
+
+    ``reloaded`` is called after the runs were opened anew, for other processes that serve them.
+    """
+
+    agents = _mcp(service) if service.options.mcp_http else None
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         current_default_thread_limiter().total_tokens = THREADS
-        yield
+        async with agents.session_manager.run() if agents else nullcontext():
+            yield
 
     app = FastAPI(
         title="Heterformer",
@@ -61,12 +78,23 @@ def make_app(service: Service, metrics: Metrics, stopping: Callable[[], bool] = 
         redoc_url=None,
         responses=ERRORS,
     )
-    app.add_middleware(Doors, options=service.options, metrics=metrics)
+    app.add_middleware(RequestMiddleware, options=service.options, metrics=metrics)
     _add_errors(app)
     _add_vectors(app, service)
     _add_nodes(app, service)
-    _add_operations(app, service, metrics, stopping)
+    _add_operations(app, service, metrics, stopping, reloaded)
+    add_explorer(app, service)
+    if agents:
+        from heterformer.serve.mcp_server import mcp_routes
+
+        app.router.routes.extend(mcp_routes(agents))
     return app
+
+
+def _mcp(service: Service) -> MCPServer:
+    from heterformer.serve.mcp_server import make_mcp
+
+    return make_mcp(service)
 
 
 def _add_errors(app: FastAPI) -> None:
@@ -95,41 +123,41 @@ def _add_errors(app: FastAPI) -> None:
 def _validation_sentence(error: RequestValidationError) -> str:
     first = error.errors()[0]
     place = ".".join(str(part) for part in first["loc"] if part != "body")
-    return f"{place[:100] or 'the body'}: {first['msg']}."
+    return f"{place[:100] or 'the body'}: {first['msg'].removeprefix('Value error, ')}."
 
 
 def _add_vectors(app: FastAPI, service: Service) -> None:
     @app.post("/v1/embeddings")
     def openai_embeddings(request: Request, form: OpenAIEmbeddings) -> JSONResponse:
         """Vectors of texts, in OpenAI's form."""
-        found = service.embed(form.model, _listed(form.input), deadline=_deadline(request))
-        vectors = _first_dimensions(found, form.dimensions, renormalize=found.is_normalized)
+        embedded = service.embed(form.model, _listed(form.input), deadline=_deadline(request))
+        vectors = _first_dimensions(embedded, form.dimensions, renormalize=embedded.is_normalized)
         data = [
             {"object": "embedding", "index": i, "embedding": _openai_vector(vector, form.encoding_format)}
             for i, vector in enumerate(vectors)
         ]
-        read = sum(min(tokens, found.max_tokens) for tokens in found.tokens)
+        read = sum(min(tokens, embedded.max_tokens) for tokens in embedded.tokens)
         usage = {"prompt_tokens": read, "total_tokens": read}
-        return JSONResponse({"object": "list", "model": found.run, "data": data, "usage": usage})
+        return JSONResponse({"object": "list", "model": embedded.run, "data": data, "usage": usage})
 
     @app.post("/embed")
     def tei_embed(request: Request, form: TEIEmbed) -> JSONResponse:
         """Vectors of texts, in the form of Text Embeddings Inference."""
-        found = service.embed(form.model, _listed(form.inputs), deadline=_deadline(request))
-        longest = max(found.tokens, default=0)
-        if not form.truncate and longest > found.max_tokens:
-            limit = f"the model reads {found.max_tokens}; set truncate to true"
+        embedded = service.embed(form.model, _listed(form.inputs), deadline=_deadline(request))
+        longest = max(embedded.tokens, default=0)
+        if not form.truncate and longest > embedded.max_tokens:
+            limit = f"the model reads {embedded.max_tokens}; set truncate to true"
             raise TooLargeError(f"a text has {longest} tokens, {limit}.")
-        vectors = _first_dimensions(found, form.dimensions, renormalize=form.normalize)
+        vectors = _first_dimensions(embedded, form.dimensions, renormalize=form.normalize)
         return JSONResponse(vectors.tolist())
 
     @app.post("/nodes")
     def embed_nodes(request: Request, form: NewNodes) -> JSONResponse:
         """Vectors of nodes that the network does not have; it stays as it is."""
         texts, neighbors = [n.text for n in form.nodes], [n.neighbors for n in form.nodes]
-        found = service.embed(form.model, texts, neighbors, deadline=_deadline(request))
-        pairs = zip(form.nodes, found.vectors.tolist(), strict=True)
-        return JSONResponse({"model": found.run, "nodes": [{"id": n.id, "vector": v} for n, v in pairs]})
+        embedded = service.embed(form.model, texts, neighbors, deadline=_deadline(request))
+        pairs = zip(form.nodes, embedded.vectors.tolist(), strict=True)
+        return JSONResponse({"model": embedded.run, "nodes": [{"id": n.id, "vector": v} for n, v in pairs]})
 
     @app.post("/search")
     def search(request: Request, form: Search) -> JSONResponse:
@@ -137,6 +165,13 @@ def _add_vectors(app: FastAPI, service: Service) -> None:
         query = form.model_dump(exclude={"model", "neighbors"})
         query["neighbors"] = [f"{t}={name}" for t, names in form.neighbors.items() for name in names]
         return JSONResponse(asdict(service.search(form.model, **query, deadline=_deadline(request))))
+
+    @app.post("/recommend")
+    def recommend(request: Request, form: Recommend) -> JSONResponse:
+        """What to recommend to users, or to somebody who has some items: for each a ranking of nodes."""
+        query = form.model_dump(exclude={"model", "users"})
+        answers = service.recommend(form.model, _listed(form.users), **query, deadline=_deadline(request))
+        return JSONResponse({"recommendations": [asdict(answer) for answer in answers]})
 
 
 def _add_nodes(app: FastAPI, service: Service) -> None:
@@ -157,21 +192,44 @@ def _add_nodes(app: FastAPI, service: Service) -> None:
         node_type: str,
         node_id: str,
         neighbor_type: Annotated[str, Query(description="Neighbours of this type only.")] = "",
+        relation: Annotated[str, Query(description="Neighbours over this relation only.")] = "",
+        direction: Annotated[
+            Literal["", "out", "in"], Query(description="out: from the node; in: to it.")
+        ] = "",
         offset: Offset = 0,
         limit: Limit = 50,
         model: str = "",
     ) -> JSONResponse:
-        """A node: its columns, and its neighbours page by page."""
-        return JSONResponse(service.node(model, node_type, node_id, neighbor_type, offset, limit))
+        """A node: its columns, the number of its neighbours over each relation, and a page of them."""
+        page = Page(neighbor_type, relation, direction, offset, limit)
+        return JSONResponse(service.node(model, node_type, node_id, page))
 
     @app.post("/explain")
     def explain(request: Request, form: Explain) -> JSONResponse:
-        """What a node's vector is made of: attention, and its neighbours' shares."""
-        deadline = _deadline(request)
-        return JSONResponse(service.explain(form.model, form.node, form.type, form.queries, deadline))
+        """Why a node's vector, or the score of two, is what it is.
+
+        Attention and neighbours' shares, and what changes without each neighbour, kind of neighbour and word.
+        """
+        answer = service.explain(
+            form.model,
+            form.node,
+            form.type,
+            pair=form.pair,
+            pair_type=form.pair_type,
+            queries=form.queries,
+            effects=form.leave_one_out,
+            deadline=_deadline(request),
+        )
+        return JSONResponse(answer)
 
 
-def _add_operations(app: FastAPI, service: Service, metrics: Metrics, stopping: Callable[[], bool]) -> None:
+def _add_operations(
+    app: FastAPI,
+    service: Service,
+    metrics: Metrics,
+    stopping: Callable[[], bool],
+    reloaded: Callable[[], None],
+) -> None:
     @app.get("/info")
     def info() -> JSONResponse:
         """The runs, their types and columns, and the limits of requests."""
@@ -199,12 +257,13 @@ def _add_operations(app: FastAPI, service: Service, metrics: Metrics, stopping: 
     def reload() -> JSONResponse:
         """Take runs and vectors that were made anew; requests under way are not disturbed."""
         try:
-            found = service.reload()
+            runs = service.reload()
         except RequestError:
             metrics.reloads.labels("failed").inc()
             raise
         metrics.reloads.labels("done").inc()
-        return JSONResponse(found)
+        reloaded()
+        return JSONResponse(runs)
 
     @app.get("/docs", include_in_schema=False)
     async def docs() -> HTMLResponse:
@@ -221,12 +280,12 @@ def _listed(texts: Texts) -> list[str]:
     return [texts] if isinstance(texts, str) else texts
 
 
-def _first_dimensions(found: Embedded, dimensions: int | None, renormalize: bool) -> NDArray[np.float32]:
+def _first_dimensions(embedded: Embedded, dimensions: int | None, renormalize: bool) -> NDArray[np.float32]:
     """The first numbers of each vector, of length 1 if asked for."""
-    width = found.vectors.shape[1]
+    width = embedded.vectors.shape[1]
     if dimensions is not None and dimensions > width:
         raise InvalidError(f"dimensions is {dimensions}, the model's vectors have {width} numbers.")
-    vectors = found.vectors[:, : dimensions or width]
+    vectors = embedded.vectors[:, : dimensions or width]
     if not renormalize:
         return vectors
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any
 
@@ -13,7 +13,7 @@ from heterformer.errors import InputError
 from heterformer.explanation.core import relation_of
 from heterformer.network.columns import node_column, own_name
 from heterformer.network.lookup import Node
-from heterformer.network.schema import NodeType
+from heterformer.network.schema import EdgeType, NodeType, Schema
 from heterformer.network.store import Network
 from heterformer.search.searcher import Named
 from heterformer.serve.errors import NotFoundError
@@ -33,9 +33,25 @@ def find_by_id(network: Network, node_type: NodeType, node_id: str) -> Node:
     return Node(node_type, int(row))
 
 
-def node_page(network: Network, node: Node, neighbor_type: str, offset: int, limit: int) -> dict[str, Any]:
-    """A node's columns, and ``limit`` of its neighbours (of one type, or of all) from ``offset`` on."""
-    named = Named.of(network, node)
+@dataclass(frozen=True)
+class Page:
+    """Which neighbours to show: of one type, over one relation, in one direction, or (empty) of all."""
+
+    neighbor_type: str = ""
+    relation: str = ""
+    direction: str = ""
+    offset: int = 0
+    limit: int = 50
+
+    def shows(self, schema: Schema, edge_type: EdgeType) -> bool:
+        """Whether neighbours over this edge type are among them."""
+        values = (edge_type.neighbor, *relation_of(schema, edge_type))
+        filters = (self.neighbor_type, self.relation, self.direction)
+        return all(want in ("", value) for want, value in zip(filters, values, strict=True))
+
+
+def node_page(network: Network, node: Node, page: Page) -> dict[str, Any]:
+    """A node's columns, how many neighbours it has over each relation, and a page of them."""
     values: dict[str, Any] = {"text": None, "label": [], "time": None}
     attributes = {}
     for stored in network.columns(node.node_type):
@@ -44,52 +60,89 @@ def node_page(network: Network, node: Node, neighbor_type: str, offset: int, lim
             attributes[own_name(stored)] = value
         elif stored in values:
             values[stored] = value
-    types = [t for t in network.schema.neighbor_types_of(node.node_type) if neighbor_type in ("", t)]
-    if neighbor_type and not types:
-        known = ", ".join(network.schema.neighbor_types_of(node.node_type))
-        raise NotFoundError(f"{node.node_type} nodes have no {neighbor_type!r} neighbours, only {known}.")
-    total, neighbors = _neighbors(network, node, types, offset, limit)
-    edges = {"total": total, "offset": offset, "limit": limit, "items": neighbors}
-    return asdict(named) | values | {"attributes": attributes, "neighbors": edges}
+    named = asdict(Named.from_node(network, node)) | values
+    groups = [_group(network.schema, edge_type, n) for edge_type, n in _edge_counts(network, node).items()]
+    return named | {
+        "attributes": attributes,
+        "relations": groups,
+        "neighbors": neighbors_page(network, node, page),
+    }
 
 
-def _neighbors(
-    network: Network, node: Node, types: list[NodeType], offset: int, limit: int
-) -> tuple[int, list[dict[str, Any]]]:
-    """The number of edges and those of one page, which is all that is read."""
+def _group(schema: Schema, edge_type: EdgeType, total: int) -> dict[str, Any]:
+    relation, direction = relation_of(schema, edge_type)
+    return {
+        "relation": relation,
+        "direction": direction,
+        "neighbor_type": edge_type.neighbor,
+        "total": total,
+    }
+
+
+def _edge_counts(network: Network, node: Node) -> dict[EdgeType, int]:
+    counts: dict[EdgeType, int] = {}
+    for node_type in network.schema.neighbor_types_of(node.node_type):
+        entries = _entries(network, node, node_type)
+        numbers = np.bincount(
+            network.adjacency(node.node_type, node_type).edge_type[entries],
+            minlength=len(network.schema.edge_types),
+        )
+        for edge_type in network.schema.edge_types_of(node.node_type, node_type):
+            counts[edge_type] = int(numbers[network.schema.edge_types.index(edge_type)])
+    return counts
+
+
+def neighbors_page(network: Network, node: Node, page: Page) -> dict[str, Any]:
+    """The number of neighbours that a page shows some of, and those; one is there once per edge."""
+    schema = network.schema
+    edge_types = [e for e in schema.edge_types_of(node.node_type) if page.shows(schema, e)]
+    if not edge_types and any((page.neighbor_type, page.relation, page.direction)):
+        groups = (_group(schema, e, 0) for e in schema.edge_types_of(node.node_type))
+        known = ", ".join(f"{g['relation']} {g['direction']} {g['neighbor_type']}" for g in groups)
+        raise NotFoundError(f"{node.node_type} nodes have no such neighbours, only {known}.")
+    numbers = [schema.edge_types.index(e) for e in edge_types]
     total = 0
-    found: list[dict[str, Any]] = []
-    for node_type in types:
-        adjacency = network.adjacency(node.node_type, node_type)
-        start, stop = (int(adjacency.indptr[node.row + i]) for i in (0, 1))
-        first = start + max(0, offset - total)
-        total += stop - start
-        for entry in range(first, min(stop, first + limit - len(found))):
-            edge_type = network.schema.edge_types[int(adjacency.edge_type[entry])]
-            relation, direction = relation_of(network.schema, edge_type)
-            named = asdict(Named.of(network, Node(node_type, int(adjacency.neighbor[entry]))))
-            named["name"] = named["name"][:LONGEST_NAME]
-            found.append(named | {"relation": relation, "direction": direction})
-    return total, found
+    items: list[dict[str, Any]] = []
+    for node_type in dict.fromkeys(e.neighbor for e in edge_types):
+        adjacency, entries = network.adjacency(node.node_type, node_type), _entries(network, node, node_type)
+        places = entries.start + np.flatnonzero(np.isin(adjacency.edge_type[entries], numbers))
+        first = max(0, page.offset - total)
+        total += len(places)
+        for place in places[first : first + page.limit - len(items)].tolist():
+            edge_type = schema.edge_types[int(adjacency.edge_type[place])]
+            relation, direction = relation_of(schema, edge_type)
+            named = short_named(network, Node(node_type, int(adjacency.neighbor[place])))
+            items.append(named | {"relation": relation, "direction": direction})
+    return {"total": total, "offset": page.offset, "limit": page.limit, "items": items}
+
+
+def _entries(network: Network, node: Node, node_type: NodeType) -> slice:
+    indptr = network.adjacency(node.node_type, node_type).indptr
+    return slice(int(indptr[node.row]), int(indptr[node.row + 1]))
+
+
+def short_named(network: Network, node: Node) -> dict[str, Any]:
+    """A node as it stands in a list."""
+    named = asdict(Named.from_node(network, node))
+    return named | {"name": named["name"][:LONGEST_NAME]}
 
 
 def nodes_named(
     network: Network, letters: str, types: tuple[NodeType, ...], limit: int
 ) -> list[dict[str, Any]]:
     """Nodes whose names or ids begin with some letters, then those that contain them, whatever the case."""
-    wanted = letters.strip().lower()
+    prefix = letters.strip().lower()
     beginning: list[Node] = []
     containing: list[Node] = []
     for node_type in types:
         names = network.name_series(node_type).str.to_lowercase()
         ids = network.id_series(node_type).str.to_lowercase()
-        begins = names.str.starts_with(wanted) | ids.str.starts_with(wanted)
-        contains = names.str.contains(wanted, literal=True) & ~begins
+        begins = names.str.starts_with(prefix) | ids.str.starts_with(prefix)
+        contains = names.str.contains(prefix, literal=True) & ~begins
         beginning += _first(node_type, begins, limit)
         containing += _first(node_type, contains, limit)
     chosen = islice((*beginning, *containing), limit)
-    named = (asdict(Named.of(network, node)) for node in chosen)
-    return [values | {"name": values["name"][:LONGEST_NAME]} for values in named]
+    return [short_named(network, node) for node in chosen]
 
 
 def _first(node_type: NodeType, matches: pl.Series, limit: int) -> list[Node]:

@@ -12,7 +12,15 @@ from tyro.conf import arg
 from heterformer.errors import OptionError
 
 KEY_VARIABLE = "HETERFORMER_API_KEY"
-POSITIVE = ("batch_tokens", "max_inputs", "max_characters", "max_body", "max_waiting", "max_requests")
+POSITIVE = (
+    "workers",
+    "batch_tokens",
+    "max_inputs",
+    "max_characters",
+    "max_body",
+    "max_waiting",
+    "max_requests",
+)
 
 
 @dataclass(frozen=True)
@@ -20,17 +28,23 @@ class ServeOptions:
     """Where to serve, for whom, and how much at once."""
 
     host: Annotated[str, arg(metavar="ADDRESS")] = "127.0.0.1"
-    """The address to listen at; beyond this machine (0.0.0.0) it takes --api-key."""
+    """The address to listen at; beyond this machine (0.0.0.0) it needs an API key."""
     port: int = 8080
     """The port to listen at; 0 for any that is free."""
     api_key: Annotated[str, arg(metavar="KEY")] = ""
     """What clients send as 'Authorization: Bearer KEY'; better set as HETERFORMER_API_KEY, out of sight."""
     insecure: bool = False
     """Listen beyond this machine without a key."""
+    mcp: bool = False
+    """Speak the Model Context Protocol on standard input and output, for agents, instead of HTTP."""
+    mcp_http: bool = False
+    """Answer the Model Context Protocol over HTTP too, at /mcp."""
     device: Literal["auto", "cpu"] = "auto"
     """Where to compute: a GPU if there is one, or the CPU."""
+    workers: int = 1
+    """Processes that answer; one that ends is replaced. Vectors are in memory once, the model in each."""
     batch_tokens: int = 4096
-    """Encode texts of several requests together, up to so many tokens."""
+    """Maximum number of tokens to encode at once; texts of several requests share a batch."""
     timeout: float = 30.0
     """Seconds after which a request that still waits is answered with 503."""
     max_inputs: int = 256

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 
@@ -14,9 +15,11 @@ from heterformer.device import Device
 from heterformer.explanation.core import Explainer
 from heterformer.network.lookup import Node
 from heterformer.network.store import Network
+from heterformer.recommendation.core import Recommender
 from heterformer.search.searcher import Searcher
 from heterformer.serve.batching import BatchingEncoder, Rows
 from heterformer.serve.deadline import Deadline
+from heterformer.serve.map_data import MapData
 
 
 class ServedRun:
@@ -34,7 +37,8 @@ class ServedRun:
         self.model_name: str = self._text_encoder.model.config.options_class.display_name
         self.is_normalized = bool(self._text_encoder.model.config.normalize)
         self.width = int(self._text_encoder.model.width)
-        self.explaining = threading.Lock()  # an explanation takes the model through all layers
+        self._device = device
+        self._lock = threading.Lock()  # of the models beside the encoder's, which few requests need
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -44,8 +48,30 @@ class ServedRun:
 
     @cached_property
     def explainer(self) -> Explainer:
-        """A model with all tables, which few requests need; guarded by ``explaining``."""
+        """A model with all tables; to be used while ``exclusive``."""
         return Explainer(self.path)
+
+    @cached_property
+    def recommender(self) -> Recommender:
+        """With the vectors that searches use; to be used while ``exclusive``."""
+        recommender = Recommender(self.path, device=self._device)
+        recommender.searcher = self.searcher
+        return recommender
+
+    @contextmanager
+    def exclusive(self, deadline: Deadline) -> Iterator[None]:
+        """Wait until no other request uses the explainer or the recommender."""
+        if not self._lock.acquire(timeout=deadline.left()):
+            raise deadline.passed()
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    @cached_property
+    def map_data(self) -> MapData:
+        """The map of all nodes."""
+        return MapData(self.searcher)
 
     def token_counts(self, texts: Sequence[str]) -> list[int]:
         """The tokens of each text, as long as it is."""

@@ -20,6 +20,8 @@ class Body(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _check_unicode(cls, values: Any) -> Any:
+        if isinstance(values, bytes):
+            raise ValueError("expected JSON, sent with the header 'Content-Type: application/json'")
         try:
             json.dumps(values, ensure_ascii=False).encode()
         except (UnicodeEncodeError, RecursionError):
@@ -67,6 +69,18 @@ class Search(Form):
     index: Literal["auto", "exact", "approximate"] = "auto"
 
 
+class Recommend(Form):
+    """Users, or the items of one who is not in the network, and what to recommend."""
+
+    model: Model = ""
+    users: Texts = Field(default=[], description="The id or name of a user, or several.")
+    likes: list[str] = Field(default=[], max_length=MOST, description="Instead: items of somebody new.")
+    type: str = Field(default="", description="The node type to recommend.")
+    top: int = Field(default=10, ge=1, le=MOST)
+    exclude_known: bool = Field(default=True, description="Leave out what a user is linked to already.")
+    where: str = Field(default="", description="A filter: year >= 2015 and venue == 'ACL'.")
+
+
 class NewNode(Form):
     """A node that the network does not have."""
 
@@ -83,12 +97,41 @@ class NewNodes(Form):
 
 
 class Explain(Form):
-    """A node whose vector to explain."""
+    """A node whose vector to explain, or, with another one, the score of the two."""
 
     model: Model = ""
     node: str = Field(min_length=1, description="Its id or name.")
     type: str = ""
+    pair: str = Field(default="", description="Another node's id or name: effects on the score of the two.")
+    pair_type: str = ""
     queries: Literal["auto", "cls", "all"] = "auto"
+    leave_one_out: bool = Field(default=True, description="What changes without each neighbour and word.")
+
+
+class NodeKey(Form):
+    """A node by its type and id."""
+
+    type: str
+    id: str
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.type, self.id
+
+
+class Pair(Form):
+    """Two nodes to compare."""
+
+    model: Model = ""
+    one: NodeKey
+    other: NodeKey
+
+
+class Places(Form):
+    """Nodes to find on the map."""
+
+    model: Model = ""
+    nodes: list[NodeKey] = Field(max_length=MOST)
 
 
 class Problem(BaseModel):

@@ -1,53 +1,39 @@
-"""The process that serves: it opens the runs, listens, reloads on SIGHUP and ends in order on SIGTERM."""
+"""Where the server listens, and whether one process answers or several."""
 
 from __future__ import annotations
 
-import signal
 import socket
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
-
-import uvicorn
 
 from heterformer.errors import OptionError
-from heterformer.serve.app import make_app
-from heterformer.serve.errors import RequestError
-from heterformer.serve.logs import LOGGER, log_as_json
-from heterformer.serve.metrics import Metrics
+from heterformer.serve.logs import log_as_json
 from heterformer.serve.options import ServeOptions
-from heterformer.serve.service import Service
-
-BACKLOG = 1024  # connections that wait to be taken
-ENDING = 30  # seconds that requests under way have after SIGTERM
+from heterformer.serve.workers import serve_with_workers
 
 
 def serve_runs(paths: Sequence[Path | str], options: ServeOptions, started: Callable[[str], None]) -> None:
-    """Serve until SIGTERM or Ctrl-C. ``started`` is called with the address once it listens."""
+    """Serve until SIGTERM or Ctrl-C. ``started`` is called with the address once requests are answered."""
     log_as_json()
-    metrics = Metrics()
     with _listening(options) as listener:  # before the runs are opened: a taken port is known at once
-        service = Service(paths, options, metrics.observe_batch)
-        config = uvicorn.Config(
-            make_app(service, metrics, lambda: server.should_exit),
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            timeout_keep_alive=5,
-            timeout_graceful_shutdown=ENDING,
-            h11_max_incomplete_event_size=64 * 1024,
-        )
-        server = uvicorn.Server(config)
-        listener.listen(BACKLOG)  # whoever has read the address can connect
         host, port = listener.getsockname()[:2]
-        started(f"http://{f'[{host}]' if ':' in host else host}:{port}")
-        try:
-            with _signals(service, metrics):
-                server.run(sockets=[listener])
-        finally:
-            service.close()
+        address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        if options.workers > 1:
+            serve_with_workers(paths, options, listener, lambda: started(address))
+        else:
+            from heterformer.serve.process import serve_socket  # PyTorch, which a parent of workers lacks
+
+            serve_socket(paths, options, listener, lambda: started(address))
+
+
+def serve_agents(paths: Sequence[Path | str], options: ServeOptions) -> None:
+    """Speak the Model Context Protocol on standard input and output until the client ends."""
+    log_as_json()
+    from heterformer.serve.mcp_server import serve_stdio
+    from heterformer.serve.service import Service
+
+    serve_stdio(Service(paths, options))
 
 
 @contextmanager
@@ -66,30 +52,3 @@ def _listening(options: ServeOptions) -> Iterator[socket.socket]:
         raise OptionError(options, "port", problem, place=f"{options.host}: ") from None
     with listener:
         yield listener
-
-
-@contextmanager
-def _signals(service: Service, metrics: Metrics) -> Iterator[None]:
-    """SIGHUP opens the runs anew in a thread. Uvicorn takes SIGTERM and Ctrl-C; both are an orderly end."""
-
-    def reload() -> None:
-        try:
-            LOGGER.info("reloaded", extra={"fields": service.reload()})
-            metrics.reloads.labels("done").inc()
-        except (RequestError, OSError) as error:
-            LOGGER.error("not reloaded: %s", error)
-            metrics.reloads.labels("failed").inc()
-
-    def on_hangup(*_: Any) -> None:
-        threading.Thread(target=reload, name="reload", daemon=True).start()
-
-    def nothing(*_: Any) -> None:
-        """Uvicorn sends itself the signal again once it has ended."""
-
-    handlers = {signal.SIGHUP: on_hangup, signal.SIGTERM: nothing, signal.SIGINT: nothing}
-    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

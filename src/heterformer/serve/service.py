@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,14 +15,18 @@ from numpy.typing import NDArray
 
 from heterformer import __version__
 from heterformer.errors import InputError
-from heterformer.network.lookup import Node, find_node
+from heterformer.network.lookup import Node, find_node, node_type_named
+from heterformer.recommendation.core import Recommended
 from heterformer.search.filters import Columns
-from heterformer.search.searcher import Answer, node_type_named
+from heterformer.search.searcher import Answer
 from heterformer.serve.batching import BatchingEncoder, Encoded, Observer
 from heterformer.serve.deadline import Deadline
 from heterformer.serve.errors import NotFoundError, OverloadedError, TooLargeError, as_request_error
-from heterformer.serve.nodes import find_by_id, node_page, nodes_named
+from heterformer.serve.explaining import explained
+from heterformer.serve.map_data import MapData
+from heterformer.serve.nodes import Page, find_by_id, node_page, nodes_named
 from heterformer.serve.options import ServeOptions
+from heterformer.serve.pair import compare_pair
 from heterformer.serve.runs import RequestSearcher, ServedRun, rows_by_type
 
 NeighborNames = Mapping[str, Sequence[str]]  # ids or names by node type
@@ -99,8 +103,8 @@ class Service:
             rows = [rows_by_type(_nodes(served, each)) for each in neighbors] or [{} for _ in texts]
             for each in rows:
                 served.check_neighbors(each)
-            found = self.batches.encode(served, texts, rows, deadline or self.deadline())
-            return _embedded(served, found)
+            encoded = self.batches.encode(served, texts, rows, deadline or self.deadline())
+            return _embedded(served, encoded)
 
     def search(self, run: str, *, deadline: Deadline | None = None, **query: Any) -> Answer:
         """What ``Searcher.search`` answers; ``query`` is its arguments."""
@@ -108,19 +112,21 @@ class Service:
         with self._run(run) as served:
             return RequestSearcher(served, self.batches, deadline or self.deadline()).search(**query)
 
-    def node(
-        self,
-        run: str,
-        node_type: str,
-        node_id: str,
-        neighbor_type: str = "",
-        offset: int = 0,
-        limit: int = 50,
-    ) -> dict[str, Any]:
-        """A node's columns and a page of its neighbours."""
+    def recommend(
+        self, run: str, users: Sequence[str], *, deadline: Deadline | None = None, **query: Any
+    ) -> list[Recommended]:
+        """What ``Recommender.recommend`` answers; ``query`` is its arguments."""
+        if len(users) > self.options.max_inputs:
+            most = self.options.max_inputs
+            raise TooLargeError(f"found {len(users):,} users, expected at most {most:,}.")
+        with self._run(run) as served, served.exclusive(deadline or self.deadline()):
+            return served.recommender.recommend(users, **query)
+
+    def node(self, run: str, node_type: str, node_id: str, page: Page | None = None) -> dict[str, Any]:
+        """A node's columns, its relations, and a page of its neighbours."""
         with self._run(run) as served:
             node = find_by_id(served.network, node_type, node_id)
-            return node_page(served.network, node, neighbor_type, offset, limit)
+            return node_page(served.network, node, page or Page())
 
     def nodes_named(
         self, run: str, letters: str, node_type: str = "", limit: int = 10
@@ -130,25 +136,36 @@ class Service:
             types = (node_type_named(served.schema, node_type, None, "type"),) if node_type else ()
             return nodes_named(served.network, letters, types or served.schema.node_types, limit)
 
+    def pair(self, run: str, one: tuple[str, str], other: tuple[str, str]) -> dict[str, Any]:
+        """Two nodes, each a type and an id, side by side."""
+        with self._run(run) as served:
+            nodes = [find_by_id(served.network, *each) for each in (one, other)]
+            return compare_pair(served.searcher, nodes[0], nodes[1])
+
+    @contextmanager
+    def map_data(self, run: str) -> Iterator[MapData]:
+        """The map of a run."""
+        with self._run(run) as served:
+            yield served.map_data
+
     def explain(
         self,
         run: str,
         node: str,
         node_type: str = "",
+        *,
+        pair: str = "",
+        pair_type: str = "",
         queries: Literal["auto", "cls", "all"] = "auto",
+        effects: bool = True,
         deadline: Deadline | None = None,
     ) -> dict[str, Any]:
-        """A node's explanation, one at a time."""
-        deadline = deadline or self.deadline()
-        with self._run(run) as served:
-            if not served.explaining.acquire(timeout=deadline.left()):
-                raise deadline.passed()
-            try:
-                explainer = served.explainer
-                found = asdict(explainer.explain(explainer.find(node, node_type), queries))
-            finally:
-                served.explaining.release()
-            return found | {"run": served.name}
+        """A node's explanation, one at a time, with the effects of leaving out each of its inputs."""
+        with self._run(run) as served, served.exclusive(deadline or self.deadline()):
+            explainer = served.explainer
+            place = explainer.find(node, node_type)
+            other = explainer.find(pair, pair_type) if pair else None
+            return explained(explainer, place, other, queries, effects) | {"run": served.name}
 
     def info(self) -> dict[str, Any]:
         """The runs, their types and columns, and the limits."""
@@ -159,9 +176,12 @@ class Service:
             "limits": {name: getattr(self.options, name) for name in limits},
         }
 
-    def reload(self) -> dict[str, Any]:
-        """Open all runs anew and serve them from now on; requests under way keep those they began with."""
-        if not self._reloading.acquire(blocking=False):
+    def reload(self, wait: bool = False) -> dict[str, Any]:
+        """Open all runs anew and serve them from now on; requests under way keep those they began with.
+
+        While that is under way already, another call is refused, or waits its turn.
+        """
+        if not self._reloading.acquire(blocking=wait):
             raise OverloadedError("the runs are being opened anew already; try again when that is done.")
         try:
             start = time.monotonic()
@@ -208,9 +228,9 @@ def _nodes(run: ServedRun, neighbors: NeighborNames) -> list[Node]:
     ]
 
 
-def _embedded(run: ServedRun, found: Sequence[Encoded]) -> Embedded:
-    vectors = np.stack([each.vector for each in found]) if found else np.empty((0, run.width), np.float32)
-    tokens = tuple(each.tokens for each in found)
+def _embedded(run: ServedRun, encoded: Sequence[Encoded]) -> Embedded:
+    vectors = np.stack([each.vector for each in encoded]) if encoded else np.empty((0, run.width), np.float32)
+    tokens = tuple(each.tokens for each in encoded)
     return Embedded(run.name, vectors, tokens, run.schema.max_tokens, run.is_normalized)
 
 
@@ -221,11 +241,13 @@ def _described(run: ServedRun) -> dict[str, Any]:
             "nodes": schema.counts[t],
             "text": t in schema.text_rich,
             "columns": list(Columns(network, t).names),
+            "attributes": list(network.attributes(t)),
+            "labels": network.label_kinds.get(t),
             "searchable": t in run.searcher.store.types,
         }
         for t in schema.node_types
     }
     relations = [{"name": r.name, "from": r.source, "to": r.target} for r in schema.relations]
     about = {"run": run.name, "model": run.model_name, "network": network.name, "dimensions": run.width}
-    limits = {"max_tokens": schema.max_tokens, "normalized": run.is_normalized}
-    return about | limits | {"predict": schema.predict, "types": types, "relations": relations}
+    about |= {"max_tokens": schema.max_tokens, "normalized": run.is_normalized}
+    return about | {"predict": schema.predict, "types": types, "relations": relations}

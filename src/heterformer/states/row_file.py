@@ -14,7 +14,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from heterformer.arrays import Ints
 from heterformer.errors import InputError
-from heterformer.files import replace_file
+from heterformer.files import reading, replace_file, writing
 
 PART = 4096  # rows that are written at once
 
@@ -24,7 +24,8 @@ def kept_array(path: Path, make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
     if not path.exists():
         with replace_file(path) as partial, partial.open("wb") as file:
             np.save(file, make(), allow_pickle=False)
-    array: NDArray[Any] = np.load(path, allow_pickle=False)
+    with reading(path, "remove its folder and start again"):
+        array: NDArray[Any] = np.load(path, allow_pickle=False)
     return array
 
 
@@ -42,13 +43,13 @@ class RowFile:
         count: int,
         shape: tuple[int, ...],
         dtype: DTypeLike,
-        part: int | None = None,
+        part: int = PART,
         writer: int = 0,
         *,
         create: bool = True,
     ) -> None:
         """Make the file, or go on with one that is there; ``part`` rows are written at once."""
-        self.path, self.count, self.part = path, count, part or PART
+        self.path, self.count, self.part = path, count, part
         self.shape, self.dtype = shape, np.dtype(dtype)
         self._header = _npy_header((count, *shape), self.dtype)
         self._own_list = path.with_suffix(f".{writer}.done")
@@ -72,7 +73,7 @@ class RowFile:
         if not self.path.exists():
             for list_of_parts in self._lists():
                 list_of_parts.unlink()  # says nothing about a file that is gone
-        with self.path.open("ab") as file:
+        with writing(self.path), self.path.open("ab") as file:
             if file.tell() < len(self._header):
                 file.truncate(0)
                 file.write(self._header)
@@ -102,7 +103,7 @@ class RowFile:
 
     def write(self, start: int, values: NDArray[Any]) -> None:
         """Write one whole part, then note that it is written: in this order, whenever a kill comes."""
-        with self.path.open("r+b") as file:
+        with writing(self.path), self.path.open("r+b") as file:
             file.seek(self.offset(start))
             file.write(np.ascontiguousarray(values, dtype=self.dtype).tobytes())
             file.flush()
@@ -112,14 +113,14 @@ class RowFile:
 
     def read(self, rows: Ints | slice) -> NDArray[Any]:
         """A copy of the chosen rows."""
-        wanted = np.arange(*rows.indices(self.count)) if isinstance(rows, slice) else rows
-        values = np.empty((len(wanted), *self.shape), dtype=self.dtype)
+        indices = np.arange(*rows.indices(self.count)) if isinstance(rows, slice) else rows
+        values = np.empty((len(indices), *self.shape), dtype=self.dtype)
         if values.size:
             into = memoryview(values.reshape(-1).view(np.uint8).data)
             with self.path.open("rb", buffering=0) as file:
-                for start, stop in _runs(wanted):
+                for start, stop in _runs(indices):
                     part = into[start * self.row_bytes : stop * self.row_bytes]
-                    if os.preadv(file.fileno(), [part], self.offset(int(wanted[start]))) != len(part):
+                    if os.preadv(file.fileno(), [part], self.offset(int(indices[start]))) != len(part):
                         raise InputError(f"{self.path}: is shorter than it was; remove it and start again.")
         return values
 

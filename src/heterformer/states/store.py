@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from heterformer.arrays import Ints, mapped
+from heterformer.arrays import Ints
 from heterformer.errors import InputError
 from heterformer.files import readable, replace_folder
-from heterformer.states.row_file import RowFile, kept_array
+from heterformer.states.row_file import PART, RowFile, kept_array
+from heterformer.stored import map_array
 
 ABOUT, NUMBERS, STATES = "about.json", "numbers.npy", "states.npy"
 
@@ -37,7 +38,7 @@ class StateStore:
         text_rows: Ints,
         shape: tuple[int, ...],
         dtype: DTypeLike,
-        part: int | None = None,
+        part: int = PART,
         writer: int = 0,
     ) -> StateStore:
         """Begin a store, or go on with one that a kill has left unfinished."""
@@ -51,8 +52,8 @@ class StateStore:
         try:
             folder = readable(folder)
             about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
-            store = cls(mapped(folder / NUMBERS), RowFile.open(folder / STATES), dict(about))
-        except (OSError, ValueError, TypeError, EOFError):
+            store = cls(map_array(folder / NUMBERS, kind="i8"), RowFile.open(folder / STATES), dict(about))
+        except (OSError, ValueError, TypeError, EOFError, InputError):
             return None
         return store if store.file.is_complete and len(store.text_rows) == store.file.count else None
 
@@ -72,7 +73,7 @@ def new_store(
     shape: tuple[int, ...],
     dtype: DTypeLike,
     about: dict[str, Any],
-    part: int | None = None,
+    part: int = PART,
 ) -> Iterator[StateStore]:
     """A store to fill, which appears at ``folder`` once all of it is written.
 

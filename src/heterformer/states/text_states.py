@@ -14,9 +14,10 @@ from torch import Tensor
 from heterformer.arrays import Ints
 from heterformer.distributed import ProcessGroup
 from heterformer.models.contract import NodeEncoder
-from heterformer.models.inference import each_text, evaluating
+from heterformer.models.inference import TOKENS, each_text, evaluating
 from heterformer.network.tokens import PackedTokens
 from heterformer.progress import progress_bar
+from heterformer.states.row_file import PART
 from heterformer.states.store import StateStore
 from heterformer.temporary import scratch_folder
 
@@ -35,10 +36,11 @@ class TextStates:
         text_rows: Ints,
         dtype: DTypeLike,
         processes: ProcessGroup | None = None,
-        part: int | None = None,
+        part: int = PART,
+        tokens_per_batch: int = TOKENS,
     ) -> None:
         """Of the texts ``text_rows``, ascending, unless the store in ``folder`` is there already."""
-        self.model, self.tokens = model, tokens
+        self.model, self.tokens, self.tokens_per_batch = model, tokens, tokens_per_batch
         self.processes = processes or ProcessGroup()
         with evaluating(model):
             shape = each_text(model.text_states, tokens, text_rows[:0], model.device).shape[1:]  # (S, d)
@@ -56,9 +58,15 @@ class TextStates:
             self.processes.barrier()  # until all know what is missing
             for start, stop in missing[self.processes.share(len(missing))]:
                 text_rows = self.store.text_rows[start:stop]
-                states = each_text(self.model.text_states, self.tokens, text_rows, self.model.device)
+                states = each_text(
+                    self.model.text_states,
+                    self.tokens,
+                    text_rows,
+                    self.model.device,
+                    self.tokens_per_batch,
+                    lambda count: bar.advance(count * self.processes.world_size),
+                )
                 file.write(start, states.numpy())
-                bar.advance((stop - start) * self.processes.world_size)
         self.processes.barrier()
 
     def __call__(self, text_rows: Ints) -> Tensor:

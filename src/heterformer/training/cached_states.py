@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Literal
@@ -21,16 +21,18 @@ from torch import Tensor
 
 from heterformer.batches.batch import Batch, Texts
 from heterformer.batches.hard_negatives import HardNegatives
+from heterformer.batches.labelled import LabelledBatches
 from heterformer.batches.pairs import TrainingBatches
 from heterformer.distributed import ProcessGroup
 from heterformer.errors import InputError
 from heterformer.files import replace_file
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.inference import each_text, evaluating, neighbor_text_rows
+from heterformer.network.schema import NodeType
 from heterformer.states.store import StateStore, new_store
 from heterformer.training.mining import candidates, mine
 
-TEXTS = 2048  # read between two moves of the progress bar
+TEXTS = 2048  # read at most between two moves of the progress bar
 REFRESH_SHARE = 0.25  # of the cost of the steps that it serves
 STORED = np.float32  # of some PLMs the [CLS] states of all texts agree in the three digits of float16
 
@@ -47,24 +49,29 @@ def refresh_interval(texts: int, centers: int) -> int:
 class CachedStates:
     """The states of neighbour texts as the model gave them at the last refresh, without dropout.
 
-    ``read`` is the model's ``text_states``, in the run's precision. A refresh is due every so many steps;
-    its states serve until the next one, also in a process that goes on with the run.
+    ``read`` is the model's ``text_states``, in the run's precision. Refreshes are due every few steps;
+    their states serve until the next one, also in a process that resumes the run.
     """
 
     def __init__(
         self,
         model: NodeEncoder,
         read: Callable[[Texts], Tensor],
-        batches: TrainingBatches,
+        batches: TrainingBatches | LabelledBatches,
         folder: Path,
         every: int | Literal["auto"] | None,
         processes: ProcessGroup | None = None,
         hard_negatives: int = 0,
         read_vectors: Callable[[Texts], Tensor] | None = None,
+        of_run_step: Callable[[int], Sequence[Batch]] | None = None,
     ) -> None:
-        """``hard_negatives`` are mined for each query, by ``read_vectors`` unless states tell the vectors."""
+        """``batches`` count the steps; ``of_run_step`` gives all that one of them reads, if that is more.
+
+        ``hard_negatives`` are mined for each query, by ``read_vectors`` unless states tell the vectors.
+        """
         self.hard_negatives, self.read_vectors = hard_negatives, read_vectors
         self.model, self.read, self.batches, self.folder = model, read, batches, folder
+        self._of_run_step = of_run_step or (lambda step: [self._pairs.of_run_step(step)])
         self.processes = processes or ProcessGroup()
         if every == "auto":
             texts, centers = len(batches.batcher.tokens), (2 + hard_negatives) * batches.batch_size
@@ -74,6 +81,12 @@ class CachedStates:
         self.store = StateStore.open(self._path)
         if self.store is not None and hard_negatives and not self._open_negatives():
             self.store = None  # a kill came between
+
+    @property
+    def _pairs(self) -> TrainingBatches:
+        """The batches that negatives are mined for."""
+        assert isinstance(self.batches, TrainingBatches)
+        return self.batches
 
     @property
     def _path(self) -> Path:
@@ -106,11 +119,12 @@ class CachedStates:
         self.remove()  # first, since two stores take twice the room
         about: dict[str, Any] = {"step": step, "until": until, "texts": len(text_rows)}
         about["batches"] = self._batches
-        at_once = TEXTS * self.processes.world_size
+        texts = min(TEXTS, -(-len(text_rows) // 5) or 1)  # the bar moves several times, however few there are
+        at_once = texts * self.processes.world_size
         with self._writing(text_rows, about, at_once) as store:
             for start in range(0, len(text_rows), at_once):
-                own = start + TEXTS * self.processes.rank
-                states = self._states(text_rows[own : own + TEXTS])  # (n, S, d)
+                own = start + texts * self.processes.rank
+                states = self._states(text_rows[own : own + texts])  # (n, S, d)
                 states = self.processes.all_gather(states)
                 if store is not None:
                     store.file.write(start, states.cpu().numpy())
@@ -131,13 +145,27 @@ class CachedStates:
         raise InputError(f"{self._path}: cannot be read here; all processes need the run folder on one disk.")
 
     def _mine(self, step: int, until: int) -> None:
-        """Mine negatives for the queries of the coming steps; each process does so for a part of them."""
+        """Mine negatives for the queries of the coming steps, relation by relation."""
+        queries: dict[str, list[NDArray[np.int64]]] = {}
+        for number in range(step, until):
+            name, pairs = self._pairs.pairs_of_run_step(number)
+            queries.setdefault(name, []).append(pairs[:, 0])
+        mined = {name: self._mined(name, np.unique(np.concatenate(q)), step) for name, q in queries.items()}
+        if self.processes.is_main:
+            with replace_file(self._negatives) as partial, partial.open("wb") as file:
+                arrays = {f"queries.{name}": one.queries for name, one in mined.items()}
+                arrays |= {f"rows.{name}": one.rows for name, one in mined.items()}
+                np.savez(file, allow_pickle=False, **arrays, step=np.array(step))
+        self._pairs.use(mined)
+        self.processes.barrier()
+
+    def _mined(self, name: str, queries: NDArray[np.int64], step: int) -> HardNegatives:
+        """The negatives of one relation's queries; each process mines those of a part of them."""
         batcher, seed = self.batches.batcher, self.batches.seed
-        pairs = [self.batches.pairs_of_run_step(number)[:, 0] for number in range(step, until)]
-        queries, nodes = np.unique(np.concatenate(pairs)), candidates(batcher.visible, seed, step)
-        relation, offset = batcher.schema.predicted, batcher.tokens.text_offset
-        vectors = self._final_vectors(nodes + offset[relation.target])
-        query_vectors = self._final_vectors(queries + offset[relation.source])
+        relation = batcher.schema.relation(name) if name else batcher.schema.predicted[0]
+        nodes = candidates(batcher.visible, seed, step, relation=relation)
+        vectors = self._end_vectors(relation.target, nodes)
+        query_vectors = self._end_vectors(relation.source, queries)
         own = self.processes.share(len(queries))
         mined = mine(
             batcher.visible,
@@ -148,13 +176,18 @@ class CachedStates:
             self.hard_negatives,
             seed,
             step,
+            relation=relation,
         )
-        rows = self.processes.all_gather(torch.from_numpy(mined.rows)).cpu().numpy()
-        if self.processes.is_main:
-            with replace_file(self._negatives) as partial, partial.open("wb") as file:
-                np.savez(file, queries=queries, rows=rows, step=step)
-        self.batches.use(HardNegatives(queries, rows))
-        self.processes.barrier()
+        return HardNegatives(queries, self.processes.all_gather(torch.from_numpy(mined.rows)).cpu().numpy())
+
+    def _end_vectors(self, node_type: NodeType, rows: NDArray[np.int64]) -> Tensor:
+        """(n, d): what nodes of one end are compared by: a text's own vector, or a textless node's."""
+        offset = self.batches.batcher.tokens.text_offset
+        if node_type in offset:
+            return self._final_vectors(rows + offset[node_type])
+        with evaluating(self.model):
+            own = torch.from_numpy(rows).to(self.model.device)
+            return self.model.textless_vectors(node_type, own).float().cpu()
 
     def _final_vectors(self, text_rows: NDArray[np.int64]) -> Tensor:
         """(n, d): the vectors of texts by themselves, as the model compares vectors."""
@@ -170,7 +203,7 @@ class CachedStates:
             with evaluating(self.model):
                 vectors = each_text(self.read_vectors, self.batches.batcher.tokens, own, self.model.device)
             vectors = self.processes.all_gather(vectors).cpu()
-        return self.model.finished(vectors.float())
+        return self.model.maybe_normalize(vectors.float())
 
     @property
     def _negatives(self) -> Path:
@@ -183,10 +216,13 @@ class CachedStates:
             with np.load(self._negatives, allow_pickle=False) as arrays:
                 if int(arrays["step"]) != self.store.about["step"]:
                     return False
-                negatives = HardNegatives(arrays["queries"], arrays["rows"])
+                names = [name.removeprefix("rows.") for name in arrays if name.startswith("rows.")]
+                negatives = {
+                    name: HardNegatives(arrays[f"queries.{name}"], arrays[f"rows.{name}"]) for name in names
+                }
         except (OSError, ValueError, KeyError, EOFError, BadZipFile):
             return False
-        self.batches.use(negatives)
+        self._pairs.use(negatives)
         return True
 
     def _writing(
@@ -197,7 +233,7 @@ class CachedStates:
             return new_store(self._path, text_rows, tuple(self.shape), STORED, about, part)
         return nullcontext()
 
-    def of(self, batch: Batch) -> Tensor:
+    def for_batch(self, batch: Batch) -> Tensor:
         """(neighbour texts, S, d) for a batch, on the model's device."""
         assert self.store is not None
         if not self.shape[0]:  # the model asks for no states
@@ -221,10 +257,11 @@ class CachedStates:
             return np.empty(0, dtype=np.int64)
         if self.hard_negatives:
             return np.arange(len(self.batches.batcher.tokens))
-        met = np.zeros(len(self.batches.batcher.tokens), dtype=bool)
+        is_needed = np.zeros(len(self.batches.batcher.tokens), dtype=bool)
         for number in range(step, until):
-            met[neighbor_text_rows(self.batches.of_run_step(number))] = True
-        return np.flatnonzero(self.processes.all_reduce_any(torch.from_numpy(met)).numpy())
+            for batch in self._of_run_step(number):
+                is_needed[neighbor_text_rows(batch)] = True
+        return np.flatnonzero(self.processes.all_reduce_any(torch.from_numpy(is_needed)).numpy())
 
     def _states(self, text_rows: NDArray[np.int64]) -> Tensor:
         with evaluating(self.model):

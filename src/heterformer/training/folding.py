@@ -17,11 +17,12 @@ from heterformer.arrays import Ints
 from heterformer.models.contract import HeterogeneousEncoder
 from heterformer.models.inference import plm_vectors, some_plm_vectors
 from heterformer.models.known_nodes import KnownNodes
+from heterformer.network.encoding import AttributeRows
 from heterformer.network.hashes import Hashes, mixed
 from heterformer.network.schema import NodeType
 from heterformer.network.tokens import PackedTokens
 from heterformer.progress import progress_bar
-from heterformer.states.row_file import RowFile
+from heterformer.states.row_file import PART, RowFile
 
 STEPS, RATE = 150, 0.1  # of Adam
 
@@ -33,18 +34,27 @@ class FoldedIn(NamedTuple):
     place: Ints  # edge by edge: a position in ``nodes``, ascending
     texts: Ints  # edge by edge: a text number
     factor: float = 1.0  # by which their embeddings were taken away from the mean
+    attributes: AttributeRows | None = None  # of each of the nodes, if the model reads them
 
     def signatures(self, hashes: Hashes) -> Hashes:
-        """(n,): what texts with these ``hashes`` and the factor make of each node, but for the last bit."""
-        found = np.full(len(self.nodes), np.float64(self.factor).view(np.uint64))
-        np.add.at(found, self.place, mixed(hashes[self.texts]))
-        return mixed(found)
+        """(n,): what texts with these ``hashes``, attributes and the factor make of each node.
+
+        But for the last bit.
+        """
+        sums = np.full(len(self.nodes), np.float64(self.factor).view(np.uint64))
+        np.add.at(sums, self.place, mixed(hashes[self.texts]))
+        if self.attributes is not None:
+            sums += mixed(self.attributes.hashes())
+        return mixed(sums)
 
     def some(self, chosen: NDArray[np.bool_]) -> FoldedIn:
         """The chosen ones of the nodes."""
         edges = chosen[self.place]
         place = (np.cumsum(chosen) - 1)[self.place[edges]]
-        return self._replace(nodes=self.nodes[chosen], place=place, texts=self.texts[edges])
+        attributes = None if self.attributes is None else self.attributes.select(chosen)
+        return self._replace(
+            nodes=self.nodes[chosen], place=place, texts=self.texts[edges], attributes=attributes
+        )
 
 
 def length_factor(
@@ -76,39 +86,40 @@ def folded_rows(
     tokens: PackedTokens,
     known: KnownNodes,
     folder: Path,
+    part: int = PART,
 ) -> RowFile:
     """(n, 64): ``fold_in``, as far from the mean as training would have taken the nodes; made in ``folder``.
 
     Part by part, as all embedding: memory holds no more than a part, and a kill loses no more.
     """
     dim = len(_prior(model, node_type, known)[0])
-    rows = RowFile(folder / f"{node_type}.folded.npy", len(new.nodes), (dim,), np.float32)
+    rows = RowFile(folder / f"{node_type}.folded.npy", len(new.nodes), (dim,), np.float32, part)
     if not (missing := list(rows.missing())):
         return rows
     folding = Folding(model, node_type, new, tokens, known)
-    seen = RowFile(folder / f"{node_type}.seen.npy", len(folding.text_rows), (dim,), np.float32)
+    seen = RowFile(folder / f"{node_type}.seen.npy", len(folding.text_rows), (dim,), np.float32, part)
     with progress_bar(f"reading texts of new {node_type} nodes", seen.count, "texts") as bar:
         for start, stop in seen.missing():
             seen.write(start, folding.seen(start, stop).numpy())
             bar.advance(stop - start)
     with progress_bar(f"folding new {node_type} nodes in", rows.count, "nodes") as bar:
         for start, stop in missing:
-            found = folding.fitted(start, stop, lambda texts: torch.from_numpy(seen.read(texts)))
-            rows.write(start, (folding.mean + new.factor * (found - folding.mean)).numpy())
+            fitted = folding.fitted(start, stop, lambda texts: torch.from_numpy(seen.read(texts)))
+            rows.write(start, (folding.mean + new.factor * (fitted - folding.mean)).numpy())
             bar.advance(stop - start)
     return rows
 
 
 def _prior(model: HeterogeneousEncoder, node_type: NodeType, known: KnownNodes) -> tuple[Tensor, Tensor]:
-    """(64,) each: mean and variances of the embeddings that training met.
+    """(64,) each: mean and variances of the rows of the table that training met.
 
     Of a type next to no text it met none, and nothing is known of its nodes: they are zero.
     """
     table: Tensor = model.textless.parameters_of(node_type)[0].detach().float().cpu()
-    met = table[torch.from_numpy(known.ids[node_type].is_not_null().to_numpy())]
-    if not len(met):
+    known_rows = table[torch.from_numpy(known.ids[node_type].is_not_null().to_numpy())]
+    if not len(known_rows):
         return torch.zeros(table.shape[1]), torch.ones(table.shape[1])
-    return met.mean(0), met.var(0, correction=0).clamp_min(1e-6)
+    return known_rows.mean(0), known_rows.var(0, correction=0).clamp_min(1e-6)
 
 
 def fold_in(
@@ -119,7 +130,8 @@ def fold_in(
     The objective of the warm-up (Eq. 10), node by node: each of a node's texts against the same texts of
     the training network, so that a node's embedding depends on its own texts alone. Few texts say little,
     so the nodes that the model knows are the prior: a Gaussian with their mean and variances. A node
-    without any text is given their mean.
+    without any text is given their mean. What a node's attributes say is added to its row and fixed: with
+    them its row need only say what they do not.
     """
     folding = Folding(model, node_type, new, tokens, known)
     seen = folding.seen(0, len(folding.text_rows))
@@ -140,6 +152,7 @@ class Folding:
         self.model, self.tokens, self.place = model, tokens, new.place
         self.projection: Tensor = model.textless.parameters_of(node_type)[1].detach().float().cpu()
         self.mean, self.variance = _prior(model, node_type, known)
+        self.node_type, self.attributes = node_type, new.attributes
         self.text_rows, self.text = np.unique(new.texts, return_inverse=True)
         every = np.arange(len(known.texts))
         self.negatives = plm_vectors(model, known.texts, every) @ self.projection  # (512, 64)
@@ -150,8 +163,9 @@ class Folding:
         return some_plm_vectors(self.model, self.tokens, self.text_rows[start:stop]) @ self.projection
 
     def fitted(self, start: int, stop: int, seen: Callable[[Ints], Tensor]) -> Tensor:
-        """(n, 64): the embeddings of some of the nodes; ``seen`` gives the rows of texts."""
-        first = self.mean.repeat(stop - start, 1)
+        """(n, 64): the rows of some of the nodes; ``seen`` gives the rows of texts."""
+        offsets = self._attribute_offsets(start, stop)
+        first = self.mean + offsets
         a, b = np.searchsorted(self.place, [start, stop])
         texts, edge = np.unique(self.text[a:b], return_inverse=True)
         place, own = torch.from_numpy(self.place[a:b] - start), seen(texts)[torch.from_numpy(edge)]
@@ -159,7 +173,16 @@ class Folding:
         # A node's own texts are no negatives.
         mask = torch.zeros(len(first), len(self.negatives), dtype=torch.bool)
         mask[place[same >= 0], same[same >= 0]] = True
-        return _fitted(first, place, own, self.negatives, mask, self.mean, self.variance)
+        prior = first.clone()
+        return _fitted(first, place, own, self.negatives, mask, prior, self.variance) - offsets
+
+    def _attribute_offsets(self, start: int, stop: int) -> Tensor:
+        """(n, 64): what the attributes of some of the nodes add to their rows."""
+        if self.attributes is None:
+            return torch.zeros(stop - start, len(self.mean))
+        some = self.attributes.select(slice(start, stop))
+        with torch.no_grad():
+            return self.model.textless.attribute_offsets(self.node_type, some).float().cpu()
 
 
 def _same_texts(hashes: Hashes, others: Hashes) -> Tensor:

@@ -2,36 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
+from heterformer.arrays import Ints
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.errors import InputError, OptionError
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.options import ModelOptions
-from heterformer.models.plm.backbone import max_tokens
 from heterformer.models.plm.loading import load_config
 from heterformer.models.plm.minilm import trained_config
 from heterformer.models.registry import MODELS, model_name
-from heterformer.network.schema import Schema
+from heterformer.network.schema import NodeType, Schema, check_schema
 from heterformer.network.store import Network
 from heterformer.network.tokens import PackedTokens
 from heterformer.progress import say
 from heterformer.temporary import scratch_folder
 from heterformer.training.options import TrainingOptions
 from heterformer.training.run import Run
-from heterformer.training.unseen import adapt_to_network, check_schema
+from heterformer.training.unseen import adapt_to_network
+
+HEAD = "head."  # begins the names of a head's weights
 
 
-def new_model(options: TrainingOptions, network: Network) -> NodeEncoder:
-    """A model for a network as the options ask for it; with ``init`` its weights are yet to be taken over."""
+def new_model(
+    options: TrainingOptions, network: Network, hidden: Mapping[NodeType, Ints] | None = None
+) -> NodeEncoder:
+    """A model for a network as the options ask for it; with ``init`` its weights are yet to be taken over.
+
+    Attributes of ``hidden`` rows have no part in how attributes are read.
+    """
     chosen = options.model
     if options.init is not None:
         return _model_like(Path(options.init), chosen, network)
     torch.manual_seed(options.seed)
-    return MODELS[chosen.name].from_backbone(chosen.backbone, network, **chosen.config_values())
+    kind, values = MODELS[chosen.name], chosen.config_values()
+    return kind.from_backbone(chosen.backbone, network, hidden=hidden, **values)
 
 
 def _model_like(init: Path, options: ModelOptions, network: Network) -> NodeEncoder:
@@ -50,10 +60,9 @@ def _model_like(init: Path, options: ModelOptions, network: Network) -> NodeEnco
         network.schema, text_rich=trained.text_rich, textless=trained.textless, relations=trained.relations
     )
     values = options.config_values()
-    model = kind(kind.config_class(backbone=config.backbone, schema=schema.to_dict(), **values))
-    longest = max_tokens(model.backbone) if hasattr(model, "backbone") else schema.max_tokens
-    if schema.max_tokens > longest:
-        raise InputError(f"{network.path}: max_tokens is {schema.max_tokens}, but {init} reads {longest}.")
+    values |= {"backbone": config.backbone, "schema": schema.to_dict(), "attributes": config.attributes}
+    model = kind(kind.config_class(**values))
+    model.say_if_texts_are_cut(str(init))
     model.limit_training()
     return model
 
@@ -70,13 +79,21 @@ def take_over(
     with scratch_folder(folder) as scratch:
         adapted, new = adapt_to_network(trained, visible, tokens, scratch)
     try:
-        model.load_state_dict(adapted.state_dict())
+        model.load_state_dict(_with_own_head(adapted.state_dict(), model, adapted))
     except RuntimeError:
         remedy = "give the options of the model that it has, or none"
         raise InputError(f"{init}: its weights do not fit the model that was asked for; {remedy}.") from None
     counts = [f"{len(nodes.nodes):,} new {node_type} nodes" for node_type, nodes in new.items()]
     folded = f"; {' and '.join(counts)} are folded in" if counts else ""
     say(f"{folder}: starts from {init}{folded}.")
+
+
+def _with_own_head(weights: dict[str, Tensor], model: NodeEncoder, source: NodeEncoder) -> dict[str, Tensor]:
+    """The weights of ``source`` for ``model``, whose head starts anew unless it predicts the same."""
+    if model.config.head == source.config.head:
+        return weights
+    own = {name: value for name, value in model.state_dict().items() if name.startswith(HEAD)}
+    return {name: value for name, value in weights.items() if not name.startswith(HEAD)} | own
 
 
 def say_if_pairs_were_seen(run: Run, network: Network, options: TrainingOptions) -> None:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
-from accelerate import Accelerator
 from torch import Tensor
 
-from heterformer.batches.batch import PairBatch, Texts
+from heterformer.batches.batch import Batch, PairBatch, Texts
 from heterformer.batches.batcher import Batcher
+from heterformer.batches.labelled import LabelledBatch, LabelledBatches
 from heterformer.batches.pairs import TrainingBatches
 from heterformer.batches.randomness import stream_key
 from heterformer.batches.slices import slices
@@ -23,20 +24,23 @@ from heterformer.models.contract import NodeEncoder
 from heterformer.models.plm.backbone import text_vectors
 from heterformer.models.plm.loading import load_tokenizer
 from heterformer.models.plm.minilm import backbone_path
-from heterformer.models.plm.packing import pack
 from heterformer.models.registry import untrained_model
 from heterformer.network.store import Network
-from heterformer.network.tokens import open_tokens
+from heterformer.network.targets import node_targets
 from heterformer.training.cached_states import CachedStates
 from heterformer.training.gradient_cache import pair_vectors, replay
 from heterformer.training.initial_weights import new_model
-from heterformer.training.losses import link_prediction_loss
+from heterformer.training.loss_scale import LossScale
+from heterformer.training.losses import loss_at_widths
 from heterformer.training.optimizers import Optimizers
 from heterformer.training.options import TrainingOptions
+from heterformer.training.reading import read_as_suits
 from heterformer.training.run import Position, Run
 from heterformer.training.schedule import rate_factor
+from heterformer.training.supervision import Supervision, head_config
 
 DROPOUT = 3  # the purpose of dropout's random stream, beside those of batches
+LABELLED = 1 << 40  # the place of labelled nodes in a step, behind all of its pairs
 
 
 class Learner:
@@ -47,38 +51,110 @@ class Learner:
     ) -> None:
         self.network, self.run, self.options = network, run, options
         self.processes = processes or ProcessGroup()
-        cpu = options.device == "cpu" or self.processes.on_cpus
-        precision = chosen_precision(options.precision, chosen_device("cpu" if cpu else "auto"))
-        self.accelerator = Accelerator(mixed_precision=precision, cpu=cpu)
+        alone = self.processes.world_size == 1
+        self.device = chosen_device(options.device) if alone else self.processes.device
+        self.precision = chosen_precision(options.precision, self.device)
         self.goes_on = run.started
         with self.processes.main_process_first():
             self.split = run.split(network, options.split)
-            if len(self.split.train) < 2:
-                found = f"{len(self.split.train)} training pair, whose key would have no others beside it"
-                raise InputError(f"{network.path}: there is {found}; expected at least two pairs.")
-            self.model = self._model().to(self.accelerator.device)
+            for name, pairs in self.split.part("train").items():
+                if len(pairs) < 2:
+                    of_relation = f" of {name!r}" * (len(self.split.pairs) > 1)
+                    problem = (
+                        f"{len(pairs)} training pair{of_relation}, whose key would have no others beside it"
+                    )
+                    raise InputError(f"{network.path}: there is {problem}; expected at least two pairs.")
+            self.options = options = self._resolved()
+            self.model = self._model().to(self.device)
+            if options.compile:
+                self.model.compile_layers()
+            self._check_ends()
             self.tokenizer = self._tokenizer()
-            self.tokens = open_tokens(network, self.tokenizer)
+            self.tokens = self.model.open_tokens(network, self.tokenizer)
+        visible = VisibleNetwork.for_training(network, self.split)
+        attributes, textless = self.model.center_attributes(network), self.model.textless_fan_out
+        self.batcher = Batcher(visible, self.tokens, attributes=attributes, textless_fan_out=textless)
+        self.supervision = self._supervision()
         self.optimizers = Optimizers(self.model, options)
         self.position = Position()
-        self.batches = TrainingBatches(
-            Batcher(VisibleNetwork.for_training(network, self.split), self.tokens),
-            self.split.train,
+        self.links = self._link_batches() if "links" in options.tasks else None
+        self.batches = self.links or self._labelled_batches()  # whose passes are the epochs
+        with self.processes.main_process_first():
+            self.cached = self._cached_states()
+
+    def _link_batches(self) -> TrainingBatches:
+        options = self.options
+        return TrainingBatches(
+            self.batcher,
+            self.split.part("train"),
             options.batch_size * self.processes.world_size,
             options.seed,
             false_negatives=options.false_negatives == "mask",
-            fresh=options.positives == "fresh",
+            # All pairs of a query are there if pairs were divided: none need be drawn.
+            fresh=options.positives == "fresh" and options.split.divide == "queries",
             share=(self.processes.rank, self.processes.world_size),
             neighbor_dropout=options.neighbor_dropout,
             neighbor_dropout_of=options.neighbor_dropout_of,
         )
-        with self.processes.main_process_first():
-            self.cached = self._cached_states()
+
+    def _supervision(self) -> Supervision | None:
+        """What is learnt from labels, if anything is; the model of a new run gets a head for it."""
+        task, options = self.options.supervised_task, self.options
+        if task is None:
+            return None
+        targets = node_targets(self.network, task, options.labels)
+        if targets.node_type not in self.model.embedded_types:
+            problem = f"has no vectors of {targets.node_type} nodes, whose labels are to be learnt"
+            raise InputError(f"{options.model.display_name} {problem}; choose another model.")
+        if not self.goes_on:
+            torch.manual_seed(options.seed)
+            self.model.add_head(head_config(targets, options.labels))
+        size, at_once = options.batch_size, options.micro_batch
+        return Supervision(
+            self.model, self.batcher, targets, options.labels, size, options.seed, self.processes, at_once
+        )
+
+    def _labelled_batches(self) -> LabelledBatches:
+        assert self.supervision is not None
+        return self.supervision.batches
+
+    def _of_run_step(self, step: int) -> tuple[PairBatch | None, list[LabelledBatch]]:
+        """What this process reads in a step of the run: pairs, and labelled nodes in one batch or several."""
+        pairs = None if self.links is None else self.links.of_run_step(step)
+        return pairs, self._labelled(step)
+
+    def _labelled(self, step: int) -> list[LabelledBatch]:
+        return [] if self.supervision is None else self.supervision.batches.of_run_step(step)
+
+    def _batches_of_run_step(self, step: int) -> list[Batch]:
+        pairs, labelled = self._of_run_step(step)
+        return [*labelled, *([] if pairs is None else [pairs])]
+
+    def _resolved(self) -> TrainingOptions:
+        """The options with every 'auto' decided, which the main process does and writes down for all."""
+        if not self.processes.is_main:
+            return replace(self.options, model=self.run.options().model).resolved()
+        model = read_as_suits(self.options.model, self.network, lambda: self.split.train, self.run.path)
+        resolved = replace(self.options, model=model).resolved()
+        if resolved != self.options:
+            self.run.write_config(self.network, resolved)
+        return resolved
 
     def _model(self) -> NodeEncoder:
         if self.goes_on:
-            return untrained_model(self.run.path)
-        return new_model(self.options, self.network)
+            model = untrained_model(self.run.path)
+            model.limit_training()
+            return model
+        return new_model(self.options, self.network, self.split.hidden)
+
+    def _check_ends(self) -> None:
+        """Both ends of what is predicted must have vectors."""
+        for relation in self.network.schema.predicted:
+            end = self.network.schema.textless_end(relation)
+            if end is not None and end not in self.model.embedded_types:
+                name = self.options.model.display_name
+                problem = f"predicts {relation.name!r}, but {name} has no vectors of {end} nodes"
+                raise InputError(f"{self.network.path}: {problem}, which have no text; choose another model.")
 
     def _tokenizer(self) -> Any:
         name = self.options.init or self.options.model.backbone
@@ -89,8 +165,8 @@ class Learner:
             raise InputError(f"the tokenizer of backbone {name!r} cannot be loaded: {reason}") from error
         known = self.model.config.backbone_config.vocab_size
         if not len(tokenizer.all_special_ids) < len(tokenizer) <= known:  # without files it has no words
-            found = f"the tokenizer of backbone {name!r} has {len(tokenizer)} tokens"
-            raise InputError(f"{found}, expected words, and at most the {known} that the model has.")
+            problem = f"the tokenizer of backbone {name!r} has {len(tokenizer)} tokens"
+            raise InputError(f"{problem}, expected words, and at most the {known} that the model has.")
         return tokenizer
 
     def _cached_states(self) -> CachedStates | None:
@@ -106,46 +182,88 @@ class Learner:
             self.processes,
             self.options.hard_negatives,
             self._text_vectors,
+            self._batches_of_run_step,
         )
         return cached if cached.shape[0] or cached.hard_negatives else None
 
+    def autocast(self) -> torch.autocast:
+        """The precision of this training alone: Accelerate's would be that of the whole process."""
+        half = torch.float16 if self.precision == "fp16" else torch.bfloat16
+        return torch.autocast(self.device.type, half, enabled=self.precision != "no")
+
     def _text_states(self, texts: Texts) -> Tensor:
-        with self.accelerator.autocast():
+        with self.autocast():
             states: Tensor = self.model.text_states(texts)  # (U, S, d)
         return states
 
     def _text_vectors(self, texts: Texts) -> Tensor:
-        with self.accelerator.autocast():
-            return text_vectors(self.model.backbone, pack(texts), self.model.config.readout)  # (U, d)
+        with self.autocast():
+            packing = self.model.pack(texts)
+            return text_vectors(self.model.backbone, packing, self.model.config.readout)  # (U, d)
 
     def _total_steps(self) -> int:
         most = self.options.epochs * self.batches.steps_per_epoch - self.batches.skipped
         return min(most, self.options.max_steps or most)
 
-    def _step(self, batch: PairBatch) -> float:
-        """One step of Eq. 13, of this process's pairs against all keys; gives its part of the loss."""
+    def _step(self, pairs: PairBatch | None, labelled: Sequence[LabelledBatch] = ()) -> float:
+        """One step of all tasks, of this process's part of the batches; gives its part of the loss."""
         self.model.train()
+        loss = 0.0 if pairs is None else self._learn_links(pairs)
+        loss += sum(self._learn_labels(batch) for batch in labelled)
+        self.processes.all_reduce_gradients(self.optimizers.dense_parameters, self.optimizers.row_parameters)
+        if self._unscaled():
+            if self.options.max_grad_norm is not None:
+                torch.nn.utils.clip_grad_norm_(self.optimizers.dense_parameters, self.options.max_grad_norm)
+            self.optimizers.step(self._rate_factor())
+        self.optimizers.zero_grad()
+        return loss
+
+    @property
+    def _scale(self) -> LossScale:
+        return LossScale(self.position.loss_scale, self.position.loss_scale_steps)
+
+    def _backward(self, loss: Tensor) -> None:
+        """Add a loss's gradients, scaled if they are of fp16."""
+        scaled = loss * self._scale.value if self.precision == "fp16" else loss
+        scaled.backward()  # type: ignore[no-untyped-call]
+
+    def _learn_labels(self, batch: LabelledBatch) -> float:
+        """The gradients of the supervised loss of some labelled nodes."""
+        assert self.supervision is not None
+        with self.autocast():
+            loss = self.supervision.loss(self._vectors(batch, LABELLED, batch.first), batch)
+        self._backward(loss)
+        return float(loss.detach())
+
+    def _learn_links(self, batch: PairBatch) -> float:
+        """The gradients of Eq. 13, of this process's pairs against all keys; gives its part of the loss."""
         parts = slices(batch, self.options.micro_batch)
-        empty = torch.empty(0, self.model.width, device=self.accelerator.device)
-        vectors = pair_vectors(parts, self._vectors, empty)
+        empty = torch.empty(0, self.model.width, device=self.device)
+        vectors = pair_vectors(parts, self._pair_vectors, empty)
         mask = batch.false_negatives
-        with self.accelerator.autocast():
+        with self.autocast():
             keys_of_all = self.processes.all_gather_with_gradients(vectors.keys)  # (W * P, d)
             candidates = keys_of_all
             if self.options.hard_negatives:
                 negatives_of_all = self.processes.all_gather_with_gradients(vectors.negatives)
                 candidates = torch.cat([keys_of_all, negatives_of_all])  # (W * P + N, d)
-            scores = self.model.scores(vectors.queries, candidates)
-            mask = None if mask is None else mask.to(scores.device)
-            loss = link_prediction_loss(scores, mask, batch.pair_offset, len(keys_of_all))
-        self.accelerator.backward(loss)
-        replay(parts, self._vectors, vectors, self.optimizers.row_parameters)
-        self.processes.all_reduce_gradients(self.optimizers.dense_parameters, self.optimizers.row_parameters)
-        if self.options.max_grad_norm is not None:
-            torch.nn.utils.clip_grad_norm_(self.optimizers.dense_parameters, self.options.max_grad_norm)
-        self.optimizers.step(self._rate_factor())
-        self.optimizers.zero_grad()
+            mask = None if mask is None else mask.to(candidates.device)
+            loss = loss_at_widths(
+                self.model, vectors.queries, candidates, mask, batch.pair_offset, len(keys_of_all), batch.task
+            )
+        self._backward(loss)
+        replay(parts, self._pair_vectors, vectors, self.optimizers.row_parameters)
         return float(loss.detach())
+
+    def _unscaled(self) -> bool:
+        """Whether the gradients can be used; those of fp16 are scaled, and overflow now and then."""
+        if self.precision != "fp16":
+            return True
+        scale = self._scale
+        finite = scale.unscale([*self.optimizers.dense_parameters, *self.optimizers.row_parameters])
+        scale.update(finite)
+        self.position.loss_scale, self.position.loss_scale_steps = scale.value, scale.steps
+        return finite
 
     def _rate_factor(self) -> float:
         schedule, warm_up = self.options.schedule, self.options.schedule_warm_up
@@ -154,19 +272,27 @@ class Learner:
     def take_step(self, number: int) -> int:
         """Take the step of this number, whatever came before, to measure it; gives its pairs."""
         self.position.step = number
-        batch = self.batches.of_run_step(number)
-        self._step(batch)
-        return batch.pairs
+        pairs, labelled = self._of_run_step(number)
+        self._step(pairs, labelled)
+        return 0 if pairs is None else pairs.pairs
 
-    def _vectors(self, batch: PairBatch) -> Tensor:
-        """(2p + n, d): dropout, like the batch, is a function of the step and of the slice's place in it."""
+    def _pair_vectors(self, batch: PairBatch) -> Tensor:
+        """(2p + n, d): the vectors of a slice of the step's pairs."""
         place = (batch.pair_offset,) if batch.pair_offset else ()
+        return self._vectors(replace(batch, false_negatives=None), *place)
+
+    def _vectors(self, batch: Batch, *place: int) -> Tensor:
+        """(B, d): dropout, like the batch, is a function of the step and of the batch's place in it."""
         key = stream_key(DROPOUT, self.options.seed, self.position.step, *place)
         torch.manual_seed(int(key >> np.uint64(1)))
         states = None
         if self.cached is not None:
-            states, batch = self.cached.of(batch), batch.without_neighbor_texts()
-        batch = replace(batch, false_negatives=None).to(self.accelerator.device)
-        with self.accelerator.autocast():
-            vectors: Tensor = self.model.encode_batch(batch) if states is None else self.model(batch, states)
+            states, batch = self.cached.for_batch(batch), batch.without_neighbor_texts()
+        batch = batch.to(self.device)
+        with self.autocast():
+            vectors: Tensor
+            if states is None:
+                vectors = self.model.encode_batch(batch)
+            else:
+                vectors = self.model.encode_with(batch, states)
         return vectors

@@ -6,6 +6,26 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from heterformer.models.contract import NodeEncoder
+
+
+def loss_at_widths(
+    model: NodeEncoder,
+    queries: Tensor,
+    candidates: Tensor,
+    false_negatives: Tensor | None = None,
+    first: int = 0,
+    pairs: int | None = None,
+    relation: str | None = None,
+) -> Tensor:
+    """The mean of the loss over the model's ``widths``: vectors cut to each must rank the keys, too."""
+    losses = []
+    for width in model.widths:
+        own, others = (model.shortened(vectors, width) for vectors in (queries, candidates))
+        scores = model.scores(own, others, relation)
+        losses.append(link_prediction_loss(scores, false_negatives, first, pairs))
+    return torch.stack(losses).mean() if len(losses) > 1 else losses[0]
+
 
 def link_prediction_loss(
     scores: Tensor, false_negatives: Tensor | None = None, first: int = 0, pairs: int | None = None

@@ -14,6 +14,7 @@ from heterformer.arrays import Ints
 from heterformer.batches.hard_negatives import HardNegatives, known_neighbors
 from heterformer.batches.randomness import stream_key, uniform
 from heterformer.batches.visible import VisibleNetwork
+from heterformer.network.schema import Relation
 
 HARD_NEGATIVES = 7  # the purpose of its random stream, beside those of batches
 BAND = (10, 100)  # of ranks, counted from 0
@@ -21,9 +22,15 @@ MOST_CANDIDATES = 100_000  # a random part of more: time and memory stay bounded
 QUERIES_AT_ONCE = 256
 
 
-def candidates(visible: VisibleNetwork, seed: int, step: int, most: int = MOST_CANDIDATES) -> Ints:
-    """The nodes that can be mined at a step: all of the predicted relation's target type but hidden ones."""
-    target = visible.network.schema.predicted.target
+def candidates(
+    visible: VisibleNetwork,
+    seed: int,
+    step: int,
+    most: int = MOST_CANDIDATES,
+    relation: Relation | None = None,
+) -> Ints:
+    """The nodes that can be mined at a step: all of a predicted relation's target type but hidden ones."""
+    target = (relation or visible.network.schema.predicted[0]).target
     rows = np.arange(visible.network.schema.counts[target])
     if target in visible.hidden:
         rows = np.setdiff1d(rows, visible.hidden[target])
@@ -43,18 +50,19 @@ def mine(
     seed: int,
     step: int,
     band: tuple[int, int] = BAND,
+    relation: Relation | None = None,
 ) -> HardNegatives:
     """``count`` of the candidate ``nodes`` for each query, drawn from a band of ranks by inner product.
 
     ``query_vectors`` are (Q, d), ``vectors`` (C, d). A draw depends on the seed, the step and the query.
     """
-    found = np.full((len(queries), count), -1, dtype=np.int64)
+    negatives = np.full((len(queries), count), -1, dtype=np.int64)
     low, high = band
     key = stream_key(HARD_NEGATIVES, seed, step, 1)
     for start in range(0, len(queries), QUERIES_AT_ONCE):
         part = slice(start, min(start + QUERIES_AT_ONCE, len(queries)))
         scores = query_vectors[part] @ vectors.T  # (q, C)
-        place, known = known_neighbors(visible, queries[part])
+        place, known = known_neighbors(visible, queries[part], relation)
         column = np.searchsorted(nodes, known)
         inside = column < len(nodes)
         inside[inside] = nodes[column[inside]] == known[inside]
@@ -65,5 +73,5 @@ def mine(
         draw = np.where(able, uniform(key, queries[part], able.shape[1]), np.inf)
         order = np.argsort(draw, axis=1, kind="stable")[:, :count]
         chosen, able = (np.take_along_axis(values, order, 1) for values in (nodes[columns], able))
-        found[part, : chosen.shape[1]] = np.where(able, chosen, -1)
-    return HardNegatives(queries, found)
+        negatives[part, : chosen.shape[1]] = np.where(able, chosen, -1)
+    return HardNegatives(queries, negatives)

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.optim import AdamW, Optimizer, SparseAdam
 
 from heterformer.models.contract import NodeEncoder
+from heterformer.models.plm.layouts import layout_class
 from heterformer.training.options import TrainingOptions
 
 
@@ -29,7 +30,10 @@ class Optimizers:
             tokens.sparse = options.sparse_tokens
             sparse = {id(tokens.weight)} if options.sparse_tokens else set()
         backbone = [p for p in groups["backbone"] if id(p) not in sparse]
-        rates = ((backbone, options.learning_rate), (groups["new"], options.new_rate))
+        rates = [(backbone, options.learning_rate)]
+        if options.layer_decay < 1:
+            rates = _rates_by_layer(model, backbone, options.learning_rate, options.layer_decay)
+        rates.append((groups["new"], options.new_rate))
         self.dense: Optimizer = AdamW(
             [
                 group
@@ -92,6 +96,18 @@ def _parameters(optimizer: Optimizer | None) -> list[nn.Parameter]:
 def _restored(optimizer: Optimizer, name: str, value: Tensor) -> Any:
     # SparseAdam counts its steps in a plain integer, AdamW in a tensor.
     return int(value) if name == "step" and isinstance(optimizer, SparseAdam) else value
+
+
+def _rates_by_layer(
+    model: NodeEncoder, parameters: list[nn.Parameter], rate: float, decay: float
+) -> list[tuple[list[nn.Parameter], float]]:
+    """The learning rates of a backbone's layers; the last has ``rate``, the embeddings have the least."""
+    layers = list(layout_class(model.backbone).layers_of(model.backbone))
+    depths = {id(p): depth for depth, layer in enumerate(layers, 1) for p in layer.parameters()}
+    by_depth: dict[int, list[nn.Parameter]] = {}
+    for parameter in parameters:
+        by_depth.setdefault(depths.get(id(parameter), 0), []).append(parameter)
+    return [(by_depth[depth], rate * decay ** (len(layers) - depth)) for depth in sorted(by_depth)]
 
 
 def _decayed(parameters: list[nn.Parameter], rate: float, weight_decay: float) -> list[dict[str, Any]]:

@@ -16,11 +16,23 @@ from heterformer.models.options import (
     EveryModelOptions,
     HeterformerOptions,
     ModelOptions,
+    TextlessOptions,
 )
+from heterformer.models.plm.reading import PAPER
 from heterformer.network.split.options import SplitOptions
-from heterformer.options import expected, option_types, read_value
-from heterformer.recipe import RECIPE
+from heterformer.network.target_options import SupervisedTask
+from heterformer.options import MAX_LARGE_SEED, check_seed, expected, option_types, read_value
+from heterformer.recipe import RECIPE, Default
 from heterformer.recipe import earlier as earlier_defaults
+from heterformer.training.supervision_options import SupervisionOptions
+
+Task = Literal["links", "classification", "regression"]
+# The metrics of each task that are better if higher, the usual one first; with labels, theirs come first.
+WATCHABLE: dict[Task, tuple[str, ...]] = {
+    "classification": ("macro", "micro"),
+    "regression": ("r2",),
+    "links": ("prec", "mrr", "ndcg"),
+}
 
 # Options that may change when a run is resumed. A micro-batch changes only what dropout draws.
 RESUMABLE = (
@@ -29,9 +41,18 @@ RESUMABLE = (
     "epochs",
     "checkpoint_minutes",
     "tensorboard",
+    "wandb",
+    "mlflow",
     "device",
+    "compile",
     "micro_batch",
 )
+
+# Options that decide nothing for models without neighbours, stored states, tables or textless nodes.
+OF_NEIGHBORS = ("neighbor_dropout", "neighbor_dropout_of")
+OF_STORED_STATES = ("neighbor_states", "refresh_every", "hard_negatives")
+OF_TABLES = ("textless_learning_rate",)
+OF_TEXTLESS_NODES = ("warm_up",)
 
 # Values of options that a run's configuration lacks because it is older than they are.
 EARLIER = earlier_defaults("neighbor_dropout", "positives", "schedule", "refresh_every")
@@ -42,10 +63,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "backbone": "bert-base-uncased",
         "aggregation_init": "random",
         "network_readout": "none",
-        "neighbor_pooling": "cls",
-        "readout": "cls",
-        "normalize": "no",
-        "temperature": 1.0,
+        **{name: PAPER[name] for name in ("neighbor_pooling", "readout", "normalize", "temperature")},
         "batch_size": 30,
         "learning_rate": 1e-5,
         "new_learning_rate": 1e-5,
@@ -77,7 +95,7 @@ class WarmUpOptions:
     warm_up_learning_rate: float = 0.01
     """Learning rate of the warm-up."""
     warm_up_patience: int = 3
-    """Stop after so many passes without a better validation score."""
+    """Number of passes without a better validation score after which the warm-up stops."""
 
     def __post_init__(self) -> None:
         positive = ("epochs", "batch_size", "learning_rate", "patience")
@@ -101,29 +119,37 @@ class TrainingOptions:
     model: Annotated[ModelOptions, arg(name="")] = field(default_factory=HeterformerOptions)
     split: Annotated[SplitOptions, arg(name="split")] = field(default_factory=SplitOptions)
     warm_up: Annotated[WarmUpOptions, arg(name="")] = field(default_factory=WarmUpOptions)
+    labels: Annotated[SupervisionOptions, arg(name="labels")] = field(default_factory=SupervisionOptions)
+    tasks: tuple[Task, ...] = ("links",)
+    """What to learn: links, classes of labelled nodes, numbers; links and one of the others at once."""
+    watch: str | None = None
+    """The validation metric that early stopping maximises: prec, mrr or ndcg of links, macro or micro of
+    classes, r2 of numbers; unless given, prec, and with labels macro or r2."""
     init: str | None = None
     """Start from the model of this run: its weights, its options of the model, and the embeddings of textless
     nodes that it knows by id; others are folded in, and there is no warm-up."""
     batch_size: int = 30
     """Pairs per step and process; the other keys of all processes are a query's negatives."""
     micro_batch: int | None = None
-    """Keep at most so many pairs in memory at once: same gradients, at the cost of a second forward pass."""
+    """Maximum number of pairs in memory at once: same gradients, at the cost of a second forward pass."""
     epochs: int = 100
     """Maximum number of passes over the training pairs."""
     max_steps: int | None = None
-    """Stop after so many steps."""
+    """Maximum number of training steps."""
     max_minutes: float | None = None
-    """Stop after so many minutes, warm-up included; the same command with a larger limit resumes the run."""
+    """Maximum number of minutes, warm-up included; the same command with a larger limit resumes the run."""
     patience: int = 3
-    """Stop after so many evaluations in a row without a better validation PREC."""
+    """Number of evaluations in a row without a better watched metric after which training stops."""
     average_last: int | None = None
-    """Also validate the mean of the weights of the last so many evaluations, and keep it if it is better."""
+    """Number of latest evaluations whose weights are averaged; the average is kept if it validates better."""
     validation_pairs: int = 5000
-    """Validate on at most so many pairs."""
+    """Maximum number of pairs to validate on."""
     evaluate_every: int | None = None
-    """Validate every so many steps instead of once an epoch."""
+    """Number of steps between evaluations; unless given, one evaluation per epoch."""
     learning_rate: float = 2e-5
     """Learning rate of the backbone."""
+    layer_decay: float = 1.0
+    """Factor of the learning rate from each layer of the backbone to the one below it."""
     new_learning_rate: float | Literal["auto"] = "auto"
     """Learning rate of dense parameters that the backbone does not have; 'auto' is what suits the model."""
     textless_learning_rate: float = 1e-3
@@ -139,9 +165,9 @@ class TrainingOptions:
     max_grad_norm: float | None = None
     """Clip the gradient of the dense parameters to this norm."""
     positives: Literal["fixed", "fresh"] = RECIPE["positives"].value
-    """A query's key: always the same (the paper), or drawn anew from its visible targets each epoch."""
+    """A query's key: drawn anew from its visible targets each epoch, or always the same (the paper)."""
     neighbor_dropout: float = RECIPE["neighbor_dropout"].value
-    """Share of the nodes that a step reads without their neighbours, as a search reads a bare query."""
+    """Share of the nodes that a step reads without their neighbours, as a search reads a query."""
     neighbor_dropout_of: Literal["both", "queries"] = "both"
     """Whose neighbours are dropped: those of queries and keys, or of queries alone."""
     false_negatives: Literal["mask", "keep"] = "mask"
@@ -149,8 +175,8 @@ class TrainingOptions:
     neighbor_states: Literal["live", "cached"] = "live"
     """Text-rich neighbours' states: computed with gradients in each step (the paper), or stored, faster."""
     refresh_every: int | Literal["auto"] | None = RECIPE["refresh_every"].value
-    """Recompute cached neighbour states every so many steps, or once an epoch (none); 'auto' is as often as
-    it takes about a quarter of the steps' own time."""
+    """Number of steps between refreshes of cached neighbour states, or none for one per epoch; 'auto' spends
+    about a quarter of the steps' own time on them."""
     hard_negatives: int = 0
     """Further negatives for each query, mined at every refresh of cached states among texts that are close to
     it and no known neighbours; all queries of a step share them."""
@@ -158,14 +184,20 @@ class TrainingOptions:
     """Update only the token embeddings that a step uses (lazy Adam), which saves time and memory."""
     seed: int = 0
     """Seed of initialisation, batches and dropout."""
-    precision: Literal["no", "bf16", "auto"] = "no"
-    """Mixed precision: none, bf16, or bf16 where the processor has it."""
+    precision: Literal["no", "bf16", "fp16", "auto"] = "no"
+    """Mixed precision: none, bf16, fp16 with loss scaling (for GPUs), or what the device is fastest with."""
+    compile: bool = False
+    """Compile the layers with torch.compile: faster on GPUs after the first steps, which take a minute."""
     device: Literal["auto", "cpu"] = "auto"
     """Where to compute: a GPU if there is one, or the CPU."""
     checkpoint_minutes: float = 5.0
-    """Save a checkpoint at least every so many minutes."""
+    """Maximum number of minutes between checkpoints."""
     tensorboard: bool = False
     """Write TensorBoard logs into the run as well."""
+    wandb: str | None = None
+    """Log to this project of Weights & Biases as well; WANDB_MODE=offline logs to a file beside the run."""
+    mlflow: str | None = None
+    """Log to this experiment of MLflow as well, at MLFLOW_TRACKING_URI or else in a file of the run."""
 
     def __post_init__(self) -> None:
         positive = ("epochs", "max_steps", "max_minutes", "patience", "validation_pairs", "evaluate_every")
@@ -179,13 +211,18 @@ class TrainingOptions:
                 f"is {self.hard_negatives}, but {{neighbor_states}} is live; they are mined from cached ones."
             )
             raise OptionError(self, "hard_negatives", problem)
-        for name in ("seed", "weight_decay", "hard_negatives"):
+        check_seed(self, largest=MAX_LARGE_SEED)  # runs with large seeds exist
+        for name in ("weight_decay", "hard_negatives"):
             if getattr(self, name) < 0:
                 raise OptionError(self, name, f"is {getattr(self, name)}, expected 0 or more.")
         for name in ("neighbor_dropout", "schedule_warm_up"):
             if not 0 <= getattr(self, name) < 1:
                 problem = f"is {getattr(self, name)}, expected a share from 0 to less than 1."
                 raise OptionError(self, name, problem)
+        if not 0 < self.layer_decay <= 1:
+            problem = f"is {self.layer_decay}, expected a factor above 0 and up to 1."
+            raise OptionError(self, "layer_decay", problem)
+        self._check_tasks()
         if self.micro_batch is not None and self.micro_batch > self.batch_size:
             problem = f"is {self.micro_batch}, expected at most {{batch_size}}, which is {self.batch_size}."
             raise OptionError(self, "micro_batch", problem)
@@ -195,9 +232,42 @@ class TrainingOptions:
             )
             raise OptionError(self, "refresh_every", problem)
 
+    def _check_tasks(self) -> None:
+        listed = ", ".join(self.tasks) or "empty"
+        if len(self.tasks) != len(set(self.tasks)) or len(self.tasks) - ("links" in self.tasks) > 1:
+            problem = f"are {listed}, expected links, one of classification and regression, or links and one."
+            raise OptionError(self, "tasks", problem)
+        if not self.tasks:
+            raise OptionError(self, "tasks", "is empty, expected links, classification or regression.")
+        if self.watch is not None and self.watch not in self.watchable:
+            problem = f"is {self.watch!r}, expected one of {', '.join(self.watchable)}."
+            raise OptionError(self, "watch", problem)
+        if self.hard_negatives and "links" not in self.tasks:
+            raise OptionError(self, "hard_negatives", "need the task 'links', which {tasks} lacks.")
+
+    @property
+    def supervised_task(self) -> SupervisedTask | None:
+        """The task that learns from labels, if there is one."""
+        return next((task for task in self.tasks if task != "links"), None)
+
+    @property
+    def watchable(self) -> tuple[str, ...]:
+        """The metrics that early stopping can watch, the usual one first."""
+        return tuple(name for task, names in WATCHABLE.items() if task in self.tasks for name in names)
+
+    @property
+    def watched(self) -> str:
+        """The metric that early stopping maximises."""
+        return self.watch or self.watchable[0]
+
     def resolved(self) -> TrainingOptions:
         """With every 'auto' decided."""
         return replace(self, model=self.model.resolved(), new_learning_rate=self.new_rate)
+
+    @property
+    def centers_per_pair(self) -> int:
+        """Nodes that a step reads for each of its pairs: query, key and mined negatives."""
+        return 2 + self.hard_negatives
 
     @property
     def new_rate(self) -> float:
@@ -224,6 +294,8 @@ class TrainingOptions:
         values["model"] = kind(**{**kind.earlier, **saved})
         values["split"] = SplitOptions(**values.get("split", {}))
         values["warm_up"] = WarmUpOptions(**values.get("warm_up", {}))
+        values["labels"] = SupervisionOptions(**values.get("labels", {}))
+        values["tasks"] = tuple(values.get("tasks", ("links",)))
         return cls(**values)
 
     @classmethod
@@ -246,7 +318,7 @@ class TrainingOptions:
             problem = f"is {name!r}, expected one of {', '.join(MODEL_OPTIONS)}."
             raise OptionError(cls, "model", problem)
         kind = model or MODEL_OPTIONS[name]
-        groups: dict[str, dict[str, Any]] = {"model": {}, "split": {}, "warm_up": {}, "": {}}
+        groups: dict[str, dict[str, Any]] = {group: {} for group in ("", "model", *GROUPS)}
         places = _places(kind)
         for key, value in flat.items():
             if key not in places:
@@ -257,8 +329,17 @@ class TrainingOptions:
             except ValueError:
                 problem = f"is {value!r}, expected {expected(hint)}."
                 raise OptionError(owner, field_name, problem) from None
-        parts = {"model": kind, "split": SplitOptions, "warm_up": WarmUpOptions}
+        parts = {"model": kind, **GROUPS}
         return cls(**{group: part(**groups[group]) for group, part in parts.items()}, **groups[""])
+
+
+GROUPS = {"split": SplitOptions, "warm_up": WarmUpOptions, "labels": SupervisionOptions}
+"""The groups of options beside those of the model."""
+
+
+def _prefix(group: str) -> str:
+    """What begins the flat names of a group's options."""
+    return f"{group}." if group in ("split", "labels") else ""
 
 
 _Place = tuple[str, type, str, Any]  # group, class, field, type
@@ -266,13 +347,18 @@ _Place = tuple[str, type, str, Any]  # group, class, field, type
 
 def _places(model: type[ModelOptions]) -> dict[str, _Place]:
     """Where each flat name belongs."""
-    found: dict[str, _Place] = {}
+    places: dict[str, _Place] = {}
     own = {name: hint for name, hint in option_types(TrainingOptions).items() if not is_dataclass(hint)}
-    found |= {name: ("", TrainingOptions, name, hint) for name, hint in own.items()}
-    for group, kind in {"model": model, "split": SplitOptions, "warm_up": WarmUpOptions}.items():
-        prefix = "split." if group == "split" else ""
-        found |= {prefix + n: (group, kind, n, hint) for n, hint in option_types(kind).items()}
-    return found
+    places |= {name: ("", TrainingOptions, name, hint) for name, hint in own.items()}
+    for group, kind in {"model": model, **GROUPS}.items():
+        prefix = _prefix(group)
+        places |= {prefix + n: (group, kind, n, hint) for n, hint in option_types(kind).items()}
+    return places
+
+
+def option_hints(options: TrainingOptions) -> dict[str, Any]:
+    """The type of every option by its flat name, as ``from_flat`` takes them."""
+    return {name: place[3] for name, place in _places(type(options.model)).items()}
 
 
 def flattened(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -286,7 +372,7 @@ def flattened(values: Mapping[str, Any]) -> dict[str, Any]:
         if not isinstance(group, Mapping):
             flat[name.replace("-", "_")] = value
             continue
-        prefix = "split." if name == "split" else ""
+        prefix = _prefix(name)
         flat |= {prefix + n.replace("-", "_"): v for n, v in group.items()}
     return flat
 
@@ -318,6 +404,18 @@ def _unknown(name: str, model: type[ModelOptions], places: Mapping[str, _Place])
     return InputError(f"no option {name!r}{hint}.")
 
 
+def unused_options(model: type[ModelOptions]) -> tuple[str, ...]:
+    """The fields of ``TrainingOptions`` that decide nothing for a model."""
+    reads_neighbors = model.family != "text-only"
+    stores_states = reads_neighbors and model.states_can_be_cached
+    return (
+        *(() if reads_neighbors else OF_NEIGHBORS),
+        *(() if stores_states else OF_STORED_STATES),
+        *(() if model.has_embedding_table else OF_TABLES),
+        *(() if issubclass(model, TextlessOptions) else OF_TEXTLESS_NODES),
+    )
+
+
 def lacking(model: type[ModelOptions], option: str) -> OptionError:
     """The error of an option that other models have."""
     return OptionError(None, "model", f"{model.name} has no option {{{option}}}.")
@@ -330,18 +428,6 @@ def _check_above(options: TrainingOptions | WarmUpOptions, bounds: dict[str, int
             raise OptionError(options, name, f"is {value}, expected more than {bound}.")
 
 
-def as_flags(options: TrainingOptions) -> list[str]:
-    """The words of a command line that ask for these options, without those that suit the backbone anyway."""
-    model = type(options.model)
-    suits = asdict(model(backbone=options.model.backbone).resolved())
-    suits["new_learning_rate"] = replace(options, new_learning_rate="auto").new_rate
-    usual = flat_options(TrainingOptions(model=model())) | {"model": HeterformerOptions.name}
-    given = {n: v for n, v in flat_options(options).items() if v not in (usual[n], suits.get(n, usual[n]))}
-    if options.model.backbone != usual["backbone"]:
-        given["backbone"] = options.model.backbone
-    return [word for name, value in given.items() for word in _words(name, value)]
-
-
 def changed_options(before: TrainingOptions, now: TrainingOptions) -> list[str]:
     """The names of options that differ and decide the result. Others may change when a run is resumed."""
     old, new = flat_options(before), flat_options(now)
@@ -351,36 +437,28 @@ def changed_options(before: TrainingOptions, now: TrainingOptions) -> list[str]:
 
 
 def keep_earlier_defaults(
-    saved: TrainingOptions, asked: TrainingOptions
+    saved: TrainingOptions, current: TrainingOptions, recipe: Mapping[str, Default] = RECIPE
 ) -> tuple[TrainingOptions, list[str]]:
-    """What is asked of a saved run, with its own values of options whose default has changed since.
+    """The current options for a saved run, with its own values of options whose default has changed since.
 
     The same command must resume a run although a default is another one now. Also gives the names of the
     options that are kept.
     """
-    before, now, kept = flat_options(saved), flat_options(asked), []
+    before, now, kept = flat_options(saved), flat_options(current), []
     values: dict[str, Any] = {}
-    for name, default in RECIPE.items():
+    for name, default in recipe.items():
         differ = name in before and name in now and before[name] != now[name]
         if differ and (before[name], now[name]) == (default.earlier, default.value):
             values[name] = before[name]
             kept.append(f"{name} {before[name]}")
-    of_model = {name: value for name, value in values.items() if name in asked.model.option_names()}
+    of_model = {name: value for name, value in values.items() if name in current.model.option_names()}
     own = {name: value for name, value in values.items() if name not in of_model}
-    return replace(asked, model=replace(asked.model, **of_model), **own), kept
+    return replace(current, model=replace(current.model, **of_model), **own), kept
 
 
 def flat_options(options: TrainingOptions) -> dict[str, Any]:
     """Every option by its flat name, as ``from_flat`` takes them."""
     own = {f.name: getattr(options, f.name) for f in fields(options)}
-    model, split, warm_up = (asdict(own.pop(part)) for part in ("model", "split", "warm_up"))
-    split = {f"split.{name}": value for name, value in split.items()}
-    return {**own, "model": options.model.name, **model, **warm_up, **split}
-
-
-def _words(name: str, value: Any) -> list[str]:
-    flag = name.replace("_", "-")
-    if isinstance(value, bool):
-        prefix, _, last = flag.rpartition(".")
-        return [f"--{flag}" if value else "--" + ".".join(filter(None, [prefix, f"no-{last}"]))]
-    return [f"--{flag}", str(value)]
+    groups = {group: asdict(own.pop(group)) for group in ("model", *GROUPS)}
+    prefixed = {_prefix(g) + name: value for g, values in groups.items() for name, value in values.items()}
+    return {**own, "model": options.model.name, **prefixed}

@@ -13,25 +13,27 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from heterformer.digests import DIGESTS, digests_text, write_digests
 from heterformer.errors import InputError, OptionError
-from heterformer.files import read_folder, readable, reading, replace_folder, write_text
+from heterformer.files import read_folder, readable, reading, remove_file, replace_folder, write_text, writing
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.registry import untrained_model
-from heterformer.network.schema import Schema
 from heterformer.network.split.draw import make_split
 from heterformer.network.split.options import SplitOptions
 from heterformer.network.split.split import Split
 from heterformer.network.store import Network
+from heterformer.options import fits, option_types
 from heterformer.temporary import is_leftover
 from heterformer.training.averaging import WeightAverage
 from heterformer.training.early_stopping import EarlyStopping
+from heterformer.training.loss_scale import LossScale
 from heterformer.training.optimizers import Optimizers
 from heterformer.training.options import TrainingOptions, changed_options
-from heterformer.untrusted import check_fingerprint, check_no_links_out
+from heterformer.training.run_folder import CONFIG, METRICS, REPORTS, SPLIT, RunFolder, logged_lines
+from heterformer.untrusted import check_no_links_out, short_repr
 
 BATCH_SIZE = "batch_size"
 AVERAGE = "average.safetensors"
-CONFIG, METRICS, SPLIT, CARD = "config.yaml", "metrics.jsonl", "split.parquet", "README.md"
 TABLES = "textless.tables."  # of embeddings, in the names of weights
 
 
@@ -44,10 +46,12 @@ class Position:
     step: int = 0
     seconds: float = 0.0  # of steps, refreshes and evaluations
     seconds_before: float = 0.0  # the first step, of which warm-up takes most
+    loss_scale: float = LossScale.value  # of fp16
+    loss_scale_steps: int = 0
     pairs_per_step: int = 0  # of all processes; 0 in checkpoints that do not say: as many as now
 
 
-class Run:
+class Run(RunFolder):
     """A run folder: options, checkpoints, metrics and the trained model.
 
     ``train`` returns one. ``Run(path)`` opens one that exists, complete or still training.
@@ -64,61 +68,11 @@ class Run:
         >>> vectors = embed(run.model(), run.network())
     """
 
-    def __init__(self, path: Path | str) -> None:
-        self.path = Path(path)
-        self.last = self.path / "checkpoints" / "last"  # where it is written; ``readable`` says where it is
-        self.best = self.path / "checkpoints" / "best"
-        self.states = self.path / "states"  # of neighbours, if they are cached, while training lasts
-
-    @property
-    def exists(self) -> bool:
-        return (self.path / CONFIG).is_file()
-
-    @property
-    def started(self) -> bool:
-        """Whether there is a checkpoint to go on from."""
-        return readable(self.last).is_dir()
-
-    @property
-    def finished(self) -> bool:
-        """Whether the model is there; its card is written last, and goes when training goes on."""
-        return (self.path / CARD).is_file()
-
-    def config(self) -> dict[str, Any]:
-        """The resolved configuration; a folder without one is no run, nor one whose links lead elsewhere."""
-        check_no_links_out(self.path)  # every command writes into it
-        try:
-            text = (self.path / CONFIG).read_text(encoding="utf-8")
-        except OSError:
-            raise InputError(
-                f"{self.path}: not a run, expected a folder that 'heterformer train' wrote."
-            ) from None
-        with reading(self.path / CONFIG):
-            values = yaml.safe_load(text)
-            TrainingOptions.from_dict(values["options"])
-            check_fingerprint(values["fingerprint"], self.path / CONFIG)
-            return {name: values[name] for name in ("network", "fingerprint", "options")}
-
-    def options(self) -> TrainingOptions:
-        """The options that the run was trained with, every 'auto' resolved."""
-        return TrainingOptions.from_dict(self.config()["options"])
-
-    def network(self) -> Network:
-        """Open the network that the run was trained on; it is an error if its contents have changed."""
-        config = self.config()
-        try:
-            network = Network.open(config["network"])
-        except InputError as error:
-            moved = f"if it was moved, 'heterformer train NEW_PLACE {self.path}' tells the run where to"
-            raise InputError(f"{self.path}: its network cannot be opened ({error}); {moved}.") from None
-        self._check_network(network, config)
-        return network
-
     def start(self, network: Network, options: TrainingOptions) -> None:
         """Write the configuration of a new run, or of one that did not get as far as a checkpoint."""
         check_no_links_out(self.path)
-        found = list(self.path.iterdir()) if self.path.is_dir() else [self.path] * self.path.exists()
-        others = [path for path in found if not is_leftover(path)]
+        entries = list(self.path.iterdir()) if self.path.is_dir() else [self.path] * self.path.exists()
+        others = [path for path in entries if not is_leftover(path)]
         if others and not self.exists:
             raise InputError(f"{self.path}: exists and is not a run; choose another name.")
         self.path.mkdir(parents=True, exist_ok=True)
@@ -131,6 +85,7 @@ class Run:
             "fingerprint": network.fingerprint,
             "options": options.to_dict(),
         }
+        remove_file(self.path / DIGESTS)  # until training is complete again
         write_text(self.path / CONFIG, yaml.safe_dump(values, sort_keys=False))
 
     def check(self, network: Network, options: TrainingOptions, processes: int = 1) -> None:
@@ -147,11 +102,6 @@ class Run:
             remedy = f"give the old values (they are in {self.path / CONFIG}) or another run folder"
             raise OptionError(None, changed, f"changed; {remedy}.", place=f"{self.path}: cannot resume with ")
 
-    def _check_network(self, network: Network, config: dict[str, Any]) -> None:
-        if network.fingerprint != config["fingerprint"]:
-            found = f"{network.path} is not the network it was trained on (its contents differ)"
-            raise InputError(f"{self.path}: {found}; start another run folder.")
-
     def save_checkpoint(
         self,
         model: NodeEncoder,
@@ -167,6 +117,7 @@ class Run:
                 save_file(_contiguous(average.tensors()), folder / AVERAGE)
             state = {"position": asdict(position), "early_stopping": asdict(early)}
             (folder / "state.json").write_text(json.dumps(state, indent=1), encoding="utf-8")
+            write_digests(folder)
 
     def load_checkpoint(self, model: NodeEncoder, optimizers: Optimizers) -> tuple[Position, EarlyStopping]:
         """Restore the last checkpoint."""
@@ -185,11 +136,17 @@ class Run:
         """How far the last checkpoint is, and the best validation figure by then."""
         with reading(self.last):
             state = json.loads(read_folder(self.last, _state))
-            return Position(**state["position"]), EarlyStopping(**state["early_stopping"])
+            position, early = Position(**state["position"]), EarlyStopping(**state["early_stopping"])
+            for part in (position, early):
+                for name, hint in option_types(type(part)).items():
+                    if not fits(getattr(part, name), hint):
+                        raise ValueError(f"{name} is {short_repr(getattr(part, name))}")
+            return position, early
 
     def save_best(self, model: NodeEncoder) -> None:
         with replace_folder(self.best) as folder:
             save_file(_weights(model), folder / "model.safetensors")
+            write_digests(folder)
 
     def load_best(self, model: NodeEncoder) -> None:
         """The weights of the best validation figure so far."""
@@ -207,12 +164,6 @@ class Run:
     def _best_or_last(self) -> Path:
         return self.best if readable(self.best).is_dir() else self.last
 
-    def schema(self) -> Schema:
-        """The types that the run's model was made for."""
-        with reading(self.path):
-            config = json.loads((self.path / "config.json").read_text(encoding="utf-8"))
-            return Schema.from_dict(config["schema"], str(self.path / "config.json"))
-
     def model(self, *, tables: bool = True) -> NodeEncoder:
         """Load the best model so far, on the CPU, whether or not training is complete.
 
@@ -225,7 +176,7 @@ class Run:
         kept = {} if tables else {k: v for k, v in model.state_dict().items() if k.startswith(TABLES)}
 
         def read(folder: Path) -> dict[str, Tensor]:
-            with safe_open(folder / weights.name, "pt") as file:
+            with reading(folder / weights.name), safe_open(folder / weights.name, "pt") as file:
                 return {name: file.get_tensor(name) for name in file.keys() if name not in kept}  # noqa: SIM118
 
         with reading(weights):  # training may replace them meanwhile
@@ -236,14 +187,23 @@ class Run:
 
     def log(self, **values: Any) -> None:
         """One line of metrics; the last line of a step stands for it."""
-        with (self.path / METRICS).open("a", encoding="utf-8") as file:
+        path = self.path / METRICS
+        with writing(path), path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(values) + "\n")
 
     def metrics(self) -> list[dict[str, Any]]:
-        """What was logged, oldest first; each entry has a ``step``, and a ``loss`` or a ``validation``."""
+        """What was logged, oldest first; each entry has a ``step``, and a ``loss`` or a ``validation``.
+
+        Validation before the first step is in the entry ``before_training`` of step 0.
+        """
         path = self.path / METRICS
-        lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
-        return [json.loads(line) for line in lines if line.endswith("\n")]  # a kill may cut the last one
+        return logged_lines(path)
+
+    def write_digests(self) -> None:
+        """Note the run's own files, once training is complete; folders in it have notes of their own."""
+        names = [p.name for p in self.path.iterdir() if p.is_file() and not p.name.startswith(".")]
+        names = [name for name in names if name not in (DIGESTS, *REPORTS)]
+        write_text(self.path / DIGESTS, digests_text(self.path, names))
 
     def rewind_metrics(self, step: int) -> None:
         """Forget what came after the checkpoint and will come again: steps, and the refresh before them."""

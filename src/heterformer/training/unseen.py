@@ -18,9 +18,10 @@ from heterformer.batches.visible import VisibleNetwork
 from heterformer.errors import InputError
 from heterformer.models.contract import HeterogeneousEncoder, NodeEncoder
 from heterformer.models.known_nodes import KnownNodes
+from heterformer.network.encoding import AttributeRows
 from heterformer.network.hashes import Hashes, string_hashes
 from heterformer.network.ids import known_rows
-from heterformer.network.schema import NodeType, Schema
+from heterformer.network.schema import NodeType, Schema, check_schema
 from heterformer.network.store import Network
 from heterformer.network.tokens import PackedTokens
 from heterformer.progress import say
@@ -62,7 +63,7 @@ def adapt_to_network(
         said = f"taking {network.path} for the network that the model was trained on, which nothing says"
         say(f"{source or 'a model'}: {said}.")
         return model, {}
-    if known.are_all(network):
+    if known.are_all(network) and _reads_the_same(model, network):
         return model, {}
     return for_network(model, known, visible, tokens, folder, since)
 
@@ -82,6 +83,7 @@ def for_network(
     if not isinstance(model, HeterogeneousEncoder):
         return adapted, {}
     assert isinstance(adapted, HeterogeneousEncoder)
+    adapted.read_attributes(network)
     folded: dict[NodeType, FoldedIn] = {}
     for node_type in (t for t in model.embedded_types if t in network.schema.textless):
         place = known_rows(network.id_series(node_type), known.ids[node_type])
@@ -92,16 +94,22 @@ def for_network(
             table[torch.from_numpy(met)] = learned[torch.from_numpy(place[met])]
         if len(new):
             edges = text_edges(visible, tokens, node_type)
-            sample = _texts_of(edges, _sample(network, node_type, met, edges))
+            attributes = adapted.textless.attribute_rows(node_type)
+            sample = _texts_of(edges, _sample(network, node_type, met, edges), attributes)
             before = learned.detach()[torch.from_numpy(place[sample.nodes])].float().cpu()
             measure = partial(length_factor, model, node_type, sample, before, tokens, known)
             factor = float(kept_array(folder / f"{node_type}.factor.npy", measure))
-            every = folded[node_type] = _texts_of(edges, new)._replace(factor=factor)
+            every = folded[node_type] = _texts_of(edges, new, attributes)._replace(factor=factor)
             again = np.ones(len(new), dtype=bool)
             if since is not None:
                 again = ~since.holds_h0(node_type, new, every.signatures(tokens.hashes()))
                 for part in _parts(new[~again]):
-                    _set(table, part, since.h0(node_type, part))
+                    h0 = since.h0(node_type, part)
+                    if attributes is not None:  # which are part of h0, but not of the table
+                        with torch.no_grad():
+                            offsets = model.textless.attribute_offsets(node_type, attributes.select(part))
+                        h0 = h0 - offsets.float().cpu().numpy()
+                    _set(table, part, h0)
             rows = folded_rows(model, node_type, every.some(again), tokens, known, folder)
             for start, part in enumerate(_parts(new[again])):
                 _set(table, part, rows.read(slice(start * PART, (start + 1) * PART)))
@@ -118,27 +126,25 @@ def _set(table: Tensor, nodes: Ints, values: NDArray[Any]) -> None:
         table[torch.from_numpy(nodes)] = torch.from_numpy(values.astype(np.float32)).to(table)
 
 
-def _texts_of(edges: TextEdges, nodes: Ints) -> FoldedIn:
+def _reads_the_same(model: NodeEncoder, network: Network) -> bool:
+    """Whether the attributes of the network's textless nodes are those that the model has stored."""
+    if not isinstance(model, HeterogeneousEncoder):
+        return True
+    for node_type, encoding in model.textless.encodings.items():
+        stored, now = model.textless.attribute_rows(node_type), encoding.read(network, node_type)
+        assert stored is not None
+        same = np.array_equal(stored.numbers, now.numbers)
+        if not (same and np.array_equal(stored.categories, now.categories)):
+            return False
+    return True
+
+
+def _texts_of(edges: TextEdges, nodes: Ints, attributes: AttributeRows | None = None) -> FoldedIn:
     mine = np.flatnonzero(np.isin(edges.rows, nodes))
     place = np.searchsorted(nodes, edges.rows[mine])
     order = np.argsort(place, kind="stable")
-    return FoldedIn(nodes, place[order], edges.texts[mine[order]])
-
-
-def check_schema(trained: Schema, found: Schema) -> None:
-    """Types and relations must be those that the model has parameters for; counts may differ."""
-    for what, words in (("text_rich", "types with text"), ("textless", "types without text")):
-        before, now = set(getattr(trained, what)), set(getattr(found, what))
-        if before != now:
-            _refuse(words, now, before)
-    relations = [{f"{r.name} ({r.source} to {r.target})" for r in s.relations} for s in (found, trained)]
-    if relations[0] != relations[1]:
-        _refuse("relations", *relations)
-
-
-def _refuse(what: str, found: set[str], expected: set[str]) -> None:
-    listed = [", ".join(sorted(names)) or "none" for names in (found, expected)]
-    raise InputError(f"the network's {what} are {listed[0]}; the model was trained with {listed[1]}.")
+    own = None if attributes is None else attributes.select(nodes)
+    return FoldedIn(nodes, place[order], edges.texts[mine[order]], attributes=own)
 
 
 def _with_schema(model: NodeEncoder, schema: Schema) -> NodeEncoder:

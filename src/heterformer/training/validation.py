@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from heterformer.batches.batcher import Batcher
+from heterformer.batches.false_negatives import false_negative_masks
 from heterformer.batches.pairs import evaluation_sampler
 from heterformer.distributed import ProcessGroup
 from heterformer.metrics import ranking_metrics
 from heterformer.models.contract import NodeEncoder
-from heterformer.models.inference import center_vectors
+from heterformer.models.inference import vectors_of_type
+from heterformer.network.schema import Relation
 from heterformer.network.split.pairs import Pairs
 from heterformer.ranking import in_batch_ranks
 
@@ -31,19 +36,39 @@ def in_batch_metrics(
     seed: int,
     processes: ProcessGroup | None = None,
     precision: AbstractContextManager[object] | None = None,
+    relation: Relation | None = None,
 ) -> dict[str, float]:
     """The paper's evaluation: each query ranks the keys of its batch of pairs, neighbours being fixed.
 
     Of several processes each ranks a part of the batches; all have the figures of the whole. Vectors are
     computed in ``precision``, as an autocast; scores never are: rounded ones would tie.
+    Pairs are of the first predicted relation unless another is given.
     """
     processes = processes or ProcessGroup()
     batches = processes.share(-(-len(pairs) // batch_size))
     pairs = pairs[batches.start * batch_size : batches.stop * batch_size]
-    relation, sampler = batcher.schema.predicted, evaluation_sampler(seed)
+    relation, sampler = relation or batcher.schema.predicted[0], evaluation_sampler(seed)
     with precision or nullcontext():
-        queries = center_vectors(model, batcher, relation.source, pairs[:, 0], sampler)
-        keys = center_vectors(model, batcher, relation.target, pairs[:, 1], sampler)
+        queries = vectors_of_type(model, batcher, relation.source, pairs[:, 0], sampler)
+        keys = vectors_of_type(model, batcher, relation.target, pairs[:, 1], sampler)
     key_rows = torch.from_numpy(np.ascontiguousarray(pairs[:, 1]))
-    ranks = in_batch_ranks(queries, keys, batch_size, model.scores, key_rows)
+
+    def known(batch: slice) -> Tensor:
+        """The keys that are known to be true of a query: of a user with many items any may be one."""
+        some = pairs[batch]
+        (mask,) = false_negative_masks(batcher.visible, [some], [slice(0, len(some))], relation=relation)
+        return torch.from_numpy(mask)
+
+    with torch.no_grad():
+        scorer = partial(model.scores, relation=relation.name)
+        # Between texts, the paper's plain form.
+        excluded = None if batcher.schema.textless_end(relation) is None else known
+        ranks = in_batch_ranks(queries, keys, batch_size, scorer, key_rows, excluded)
     return ranking_metrics(in_batch=processes.all_gather(ranks).cpu().numpy())
+
+
+def weighted_means(figures: Mapping[str, dict[str, float]], shares: Mapping[str, float]) -> dict[str, float]:
+    """The means of several relations' metrics by their shares, then each one's own as ``RELATION.METRIC``."""
+    names = next(iter(figures.values()))
+    means = {name: sum(shares[r] * own[name] for r, own in figures.items()) for name in names}
+    return means | {f"{r}.{name}": value for r, own in figures.items() for name, value in own.items()}

@@ -95,8 +95,8 @@ def warm_up(
     if not processes.is_main:
         return []
     results = []
-    for number, (node_type, found) in enumerate(edges.items()):
-        places = TextEdges(found.rows, np.searchsorted(numbers, found.texts))
+    for number, (node_type, of_type) in enumerate(edges.items()):
+        places = TextEdges(of_type.rows, np.searchsorted(numbers, of_type.texts))
         rng = np.random.default_rng([seed, number])
         if len(places.rows):
             results.append(_warm_up_type(model.textless, node_type, places, vectors, options, rng))
@@ -108,13 +108,13 @@ def _read(model: NodeEncoder, tokens: PackedTokens, numbers: Ints, processes: Pr
     if processes.world_size == 1:
         return plm_vectors(model, tokens, numbers)
     size = CHUNK * processes.world_size
-    found = torch.empty(len(numbers) if processes.is_main else 0, model.width)
+    matrix = torch.empty(len(numbers) if processes.is_main else 0, model.width)
     for start in range(0, len(numbers), size):
         part = numbers[start : start + size]
         vectors = processes.all_gather(plm_vectors(model, tokens, part[processes.share(len(part))]))
         if processes.is_main:
-            found[start : start + size] = vectors.cpu()
-    return found
+            matrix[start : start + size] = vectors.cpu()
+    return matrix
 
 
 def _warm_up_type(
@@ -129,9 +129,9 @@ def _warm_up_type(
     optimizers = warm_up_optimizers(textless, node_type, options)
     untrained = _reciprocal_rank(textless, node_type, held_out, vectors)
     early = EarlyStopping(options.warm_up_patience)
-    parameters = textless.parameters_of(node_type)
+    parameters = [*textless.parameters_of(node_type), *textless.attribute_parameters_of(node_type)]
     best = [p.detach().clone() for p in parameters]
-    with progress_bar(f"warming {node_type} nodes up", options.warm_up_epochs) as bar:
+    with progress_bar(f"warming {node_type} nodes up", options.warm_up_epochs, "epochs") as bar:
         for epoch in range(options.warm_up_epochs):
             for rows, texts in warm_up_steps(train, options.warm_up_batch_size, rng):
                 warm_up_step(textless, node_type, rows, texts, vectors[texts], optimizers)
@@ -152,10 +152,10 @@ def _warm_up_type(
 def warm_up_optimizers(
     textless: TextlessNodes, node_type: NodeType, options: WarmUpOptions
 ) -> tuple[Optimizer, Optimizer]:
-    """Lazy Adam for the type's table, Adam for its projection."""
+    """Lazy Adam for the type's table, Adam for its projection and what reads its attributes."""
     table, projection = textless.parameters_of(node_type)
-    rate = options.warm_up_learning_rate
-    return SparseAdam([table], lr=rate), Adam([projection], lr=rate)
+    rate, attributes = options.warm_up_learning_rate, textless.attribute_parameters_of(node_type)
+    return SparseAdam([table], lr=rate), Adam([projection, *attributes], lr=rate)
 
 
 def warm_up_steps(
@@ -201,10 +201,10 @@ def warm_up_loss(nodes: Tensor, texts: Tensor, rows: Tensor, numbers: Tensor) ->
 def _reciprocal_rank(
     textless: TextlessNodes, node_type: NodeType, edges: TextEdges, vectors: Tensor
 ) -> float:
-    found = []
+    reciprocal_ranks = []
     for start in range(0, len(edges.rows), TEST_BATCH):
         rows = torch.from_numpy(edges.rows[start : start + TEST_BATCH])
         texts = vectors[torch.from_numpy(edges.texts[start : start + TEST_BATCH])]
         nodes = textless(node_type, rows.to(next(textless.parameters()).device)).cpu()
-        found.append(1 / ranks(nodes @ texts.T, torch.arange(len(rows))).double())
-    return torch.cat(found).mean().item() if found else float("nan")
+        reciprocal_ranks.append(1 / ranks(nodes @ texts.T, torch.arange(len(rows))).double())
+    return torch.cat(reciprocal_ranks).mean().item() if reciprocal_ranks else float("nan")

@@ -19,22 +19,20 @@ def literal_vectors(model: Any, batch: Batch) -> Tensor:
 
 def _center_vector(model: Any, batch: Batch, i: int) -> Tensor:
     plm, schema = model.backbone, model.schema
-    tokens, mask = reference._padded_text(model, batch, int(batch.centers[i]))
+    text = reference._embedded_windows(model, batch, int(batch.centers[i]))
     texts, textless = [], []
     for r, edges in batch.neighbors.items():
         for center, node in zip(edges.center.tolist(), edges.node.tolist(), strict=True):
             if center == i and r.neighbor in schema.text_rich:
-                neighbor, neighbor_mask = reference._padded_text(model, batch, node)
-                texts.append((r, reference._embed(plm, neighbor), neighbor_mask))
+                texts.append((r, reference._embedded_windows(model, batch, node)))
             elif center == i and hasattr(model, "textless"):
                 number, row = schema.textless.index(r.neighbor), batch.textless[r.neighbor][node]
                 h = model.textless.projections[number].weight @ model.textless.tables[number].weight[row]
                 textless.append((r, h))
-    hidden = reference._embed(plm, tokens)
     layers = reference.layers_of(plm)
     for depth in range(len(layers)):
-        own = reference._state(model, hidden, mask)
-        states = [(r, reference._state(model, h, m)) for r, h, m in texts]
+        own = reference._state(model, text)
+        states = [(r, reference._state(model, windows)) for r, windows in texts]
         if depth == 0:
             virtual = []
         elif hasattr(model, "textless") and depth == len(layers) - 1:
@@ -44,9 +42,9 @@ def _center_vector(model: Any, batch: Batch, i: int) -> Tensor:
             ]
         else:
             virtual = [_graph_attention(model.attentions[str(depth)], own, [h for _, h in states])]
-        hidden = reference._asymmetric_layer(plm, depth, hidden, mask, virtual)
-        texts = [(r, reference._plain_layer(plm, depth, h, m), m) for r, h, m in texts]
-    return hidden[0] if model.config.readout == "cls" else hidden[mask].mean(0)
+        text = [(reference._asymmetric_layer(plm, depth, h, m, virtual), m) for h, m in text]
+        texts = [(r, [(reference._plain_layer(plm, depth, h, m), m) for h, m in w]) for r, w in texts]
+    return reference._read(model, text)
 
 
 def _message(model: Any, r: Any, h: Tensor) -> Tensor:

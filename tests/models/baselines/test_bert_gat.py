@@ -20,12 +20,12 @@ def vector(toy: Toy, i: int) -> Tensor:
 
 
 def test_formula() -> None:
-    toy = Toy.of("bert_gat")
+    toy = Toy.build("bert_gat")
     assert_equal(toy, [vector(toy, i) for i in range(len(toy.centers))])
 
 
 def test_starts_as_nearly_the_mean_of_itself_and_its_neighbours() -> None:
-    toy = Toy.of("bert_gat", aggregation_init="identity")
+    toy = Toy.build("bert_gat", aggregation_init="identity")
     toy.model.start(toy.model.convolution)
     with torch.no_grad():
         toy.model.convolution.bias.zero_()

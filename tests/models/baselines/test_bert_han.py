@@ -27,7 +27,7 @@ def meta_path(toy: Toy, i: int, number: int) -> Tensor:
 
 
 def test_formula() -> None:
-    toy = Toy.of("bert_han")
+    toy = Toy.build("bert_han")
     han = toy.model.convolution
     expected = []
     for i in range(len(toy.centers)):
@@ -37,7 +37,7 @@ def test_formula() -> None:
 
 
 def test_starts_as_a_mean_of_means() -> None:
-    toy = Toy.of("bert_han", aggregation_init="identity")
+    toy = Toy.build("bert_han", aggregation_init="identity")
     toy.model.start(toy.model.convolution)
     han = toy.model.convolution
     with torch.no_grad():

@@ -39,12 +39,12 @@ def vector(toy: Toy, i: int) -> Tensor:
 
 
 def test_formula() -> None:
-    toy = Toy.of("bert_hgt")
+    toy = Toy.build("bert_hgt")
     assert_equal(toy, [vector(toy, i) for i in range(len(toy.centers))])
 
 
 def test_starts_half_as_it_was() -> None:
-    toy = Toy.of("bert_hgt", aggregation_init="identity")
+    toy = Toy.build("bert_hgt", aggregation_init="identity")
     with torch.no_grad():
         toy.model.start(toy.model.convolution)
         for prior in toy.model.convolution.p_rel.values():
@@ -59,6 +59,6 @@ def test_starts_half_as_it_was() -> None:
 
 
 def test_no_parameters_for_what_textless_nodes_would_receive() -> None:
-    names = [name for name, _ in Toy.of("bert_hgt").model.convolution.named_parameters()]
+    names = [name for name, _ in Toy.build("bert_hgt").model.convolution.named_parameters()]
     assert not [name for name in names if name.startswith(("out_lin", "skip")) and "textless" in name]
     assert "out_lin.lins.text.weight" in names

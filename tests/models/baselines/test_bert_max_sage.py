@@ -6,7 +6,7 @@ from tests.models.baselines.toy import Toy, assert_equal
 
 
 def test_formula() -> None:
-    toy = Toy.of("bert_max_sage")
+    toy = Toy.build("bert_max_sage")
     sage = toy.model.convolution
     expected = []
     for i, h in enumerate(toy.centers):
@@ -17,7 +17,7 @@ def test_formula() -> None:
 
 
 def test_starts_with_the_largest_positive_coordinates() -> None:
-    toy = Toy.of("bert_max_sage", aggregation_init="identity")
+    toy = Toy.build("bert_max_sage", aggregation_init="identity")
     toy.model.start(toy.model.convolution)
     for i, (h, vector) in enumerate(zip(toy.centers, toy.vectors(), strict=True)):
         largest = torch.stack([torch.zeros_like(h), *toy.text_neighbors(i)]).amax(0)

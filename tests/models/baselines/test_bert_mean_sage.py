@@ -7,7 +7,7 @@ from tests.models.random_batches import new_model, random_batch
 
 
 def test_formula() -> None:
-    toy = Toy.of("bert_mean_sage")
+    toy = Toy.build("bert_mean_sage")
     assert_equal(toy, mean_sage(toy))
 
 

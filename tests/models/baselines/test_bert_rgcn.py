@@ -6,7 +6,7 @@ from tests.models.baselines.toy import Toy, assert_equal
 
 
 def test_formula() -> None:
-    toy = Toy.of("bert_rgcn")
+    toy = Toy.build("bert_rgcn")
     rgcn = toy.model.convolution
     expected = []
     for i, h in enumerate(toy.centers):
@@ -20,7 +20,7 @@ def test_formula() -> None:
 
 
 def test_starts_as_half_own_text_and_a_share_for_each_edge_type() -> None:
-    toy = Toy.of("bert_rgcn", aggregation_init="identity")
+    toy = Toy.build("bert_rgcn", aggregation_init="identity")
     toy.model.start(toy.model.convolution)
     for i, vector in enumerate(toy.vectors()):
         expected = toy.centers[i] / 2
@@ -31,6 +31,6 @@ def test_starts_as_half_own_text_and_a_share_for_each_edge_type() -> None:
 
 
 def test_a_matrix_for_each_direction_that_ends_at_a_text() -> None:
-    model = Toy.of("bert_rgcn").model
+    model = Toy.build("bert_rgcn").model
     assert {r.center for r in model.edge_types} == {"paper", "review"}
     assert len(model.convolution.weight) == len(model.edge_types) == 7

@@ -29,12 +29,12 @@ def vector(toy: Toy, i: int) -> Tensor:
 
 
 def test_formula() -> None:
-    toy = Toy.of("bert_shgn")
+    toy = Toy.build("bert_shgn")
     assert_equal(toy, [vector(toy, i) for i in range(len(toy.centers))])
 
 
 def test_edge_types_change_the_attention() -> None:
-    toy = Toy.of("bert_shgn")
+    toy = Toy.build("bert_shgn")
     before = toy.vectors()
     with torch.no_grad():
         toy.model.edge_embeddings.weight[0] += 3

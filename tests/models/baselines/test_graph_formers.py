@@ -12,6 +12,7 @@ from tests.models.baselines.toy import backbone
 from tests.models.random_batches import new_model, random_batch
 
 OPTIONS: list[dict[str, Any]] = [
+    {"long_texts": "windows", "window_tokens": 5, "readout": "mean"},
     {},
     {"readout": "mean", "neighbor_pooling": "mean"},
     {"aggregation_init": "identity"},

@@ -12,7 +12,7 @@ from tests.models.random_batches import new_model, random_batch
 
 
 def test_formula() -> None:
-    toy = Toy.of("mean_sage")
+    toy = Toy.build("mean_sage")
     assert_equal(toy, mean_sage(toy))
 
 

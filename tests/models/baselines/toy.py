@@ -30,7 +30,7 @@ class Toy:
     texts: Tensor  # (U, d)
 
     @classmethod
-    def of(cls, name: str, **options: Any) -> Toy:
+    def build(cls, name: str, **options: Any) -> Toy:
         model, batch = new_model(name, backbone(), **options).double(), random_batch(3, centers=12)
         generator = torch.Generator().manual_seed(5)
         numbers = [len(batch.centers), batch.neighbor_texts]

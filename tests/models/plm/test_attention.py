@@ -7,11 +7,11 @@ import torch
 import torch.nn.functional as F
 
 from heterformer.batches.batch import Texts
-from heterformer.models.plm import attention
 from heterformer.models.plm.attention import Positions, attend, attend_from_first, attend_to_states, turned
 from heterformer.models.plm.packing import Packing, pack
 
 HEADS, WIDTH = 2, 6
+CHUNK = 60  # so that a block has several chunks
 PAIRS = 3  # heads of two numbers each, which a rotation turns
 
 
@@ -41,14 +41,14 @@ def test_equals_attention_text_by_text(virtual: int) -> None:
 
 @pytest.mark.parametrize("virtual", [0, 2])
 @pytest.mark.parametrize("dropout", [0.0, 0.4])
-def test_gradients(virtual: int, dropout: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attention, "CHUNK", 60)  # several chunks per block
+def test_gradients(virtual: int, dropout: float) -> None:
     packing = packing_of(3, 1, 3, 3, 2, 7)  # weights of texts up to the head size, 3, are kept
     qkv, extra = inputs(packing, virtual)
 
     def function(*tensors: torch.Tensor) -> torch.Tensor:
         torch.manual_seed(0)  # the same numbers dropped each time
-        return attend(tensors[0], tensors[1] if virtual else None, packing.blocks, HEADS, dropout)
+        extra = tensors[1] if virtual else None
+        return attend(tensors[0], extra, packing.blocks, HEADS, dropout, chunk_size=CHUNK)
 
     assert torch.autograd.gradcheck(function, (qkv, extra) if virtual else (qkv,))
 
@@ -87,8 +87,7 @@ def test_positions(virtual: int) -> None:
 
 @pytest.mark.parametrize("virtual", [0, 2])
 @pytest.mark.parametrize("dropout", [0.0, 0.4])
-def test_gradients_through_positions(virtual: int, dropout: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attention, "CHUNK", 60)
+def test_gradients_through_positions(virtual: int, dropout: float) -> None:
     packing = packing_of(3, 1, 3, 3, 2, 7)
     qkv, extra = inputs(packing, virtual)
     where = positions(7)
@@ -99,7 +98,8 @@ def test_gradients_through_positions(virtual: int, dropout: float, monkeypatch: 
         torch.manual_seed(0)
         bias = tensors[1] + torch.where(seen.isinf(), seen, 0.0)
         extra = tensors[2] if virtual else None
-        return attend(tensors[0], extra, packing.blocks, PAIRS, dropout, Positions(bias, where.rotation))
+        placed = Positions(bias, where.rotation)
+        return attend(tensors[0], extra, packing.blocks, PAIRS, dropout, placed, CHUNK)
 
     assert torch.autograd.gradcheck(function, (qkv, learnt, extra) if virtual else (qkv, learnt))
 

@@ -14,6 +14,7 @@ import pytest
 import heterformer
 from heterformer.errors import InputError
 from heterformer.models.heterformer import Heterformer
+from heterformer.models.plm import loading
 from heterformer.models.plm.backbone import load_backbone
 from heterformer.models.plm.loading import (
     check_folder,
@@ -23,6 +24,7 @@ from heterformer.models.plm.loading import (
     plm_config,
     source_options,
 )
+from heterformer.models.plm.minilm import check_source
 from heterformer.models.registry import load_model, untrained_model
 
 SAVED = Path(__file__).parents[2] / "compatibility" / "version_0_1" / "runs" / "heterformer"
@@ -124,7 +126,7 @@ def test_a_folder_is_never_looked_up_elsewhere(folder: Path) -> None:
 
 def test_pickled_weights_are_not_read(folder: Path) -> None:
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
-    with pytest.raises(OSError, match="safetensors"):
+    with pytest.raises(InputError, match="safetensors"):
         load_model(folder)
 
 
@@ -155,3 +157,20 @@ def test_there_is_no_other_door() -> None:
                 if "Auto" in owner or "config" in owner.lower():
                     others.append(f"{path.name}: {owner}.{node.attr}")
     assert {line.split(":")[0] for line in others} == {"loading.py"}
+
+
+@pytest.mark.parametrize("name", ["runs/typo", "file.txt", "a/b/c", "./typo", "~/typo"])
+def test_a_mistyped_path_asks_no_hub(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only what could be a hub's name is asked for there, and no path whose folder is here could be one."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "file.txt").touch()
+    monkeypatch.setattr(loading, "_hub_settings", None)  # would be asked
+    for read in (load_tokenizer, load_plm, Heterformer.from_pretrained, load_model):
+        with pytest.raises(InputError, match=r"no name that a model hub|expected a model's folder"):
+            read(name)
+
+
+@pytest.mark.parametrize("name", ["bert-base-uncased", "allenai/scibert_scivocab_uncased"])
+def test_names_of_a_hub_are_asked_for_there(name: str) -> None:
+    check_source(name)

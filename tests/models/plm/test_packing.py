@@ -1,9 +1,14 @@
 from __future__ import annotations
 
+import itertools
+import math
+
+import pytest
 import torch
 
 from heterformer.batches.batch import Texts
 from heterformer.models.plm.packing import pack
+from tests.models.random_batches import random_batch
 
 TEXTS = Texts(
     torch.tensor([10, 20, 21, 22, 30, 40, 41, 42]), torch.tensor([0, 1, 4, 5, 8])
@@ -29,3 +34,45 @@ def test_mean_over_each_text() -> None:
     packing = pack(TEXTS)
     hidden = packing.texts.tokens[:, None].float()
     assert packing.mean(hidden)[packing.rank].flatten().tolist() == [10, 21, 30, 41]
+
+
+def windows_by_hand(text: list[int], window: int) -> list[list[int]]:
+    if len(text) <= window:
+        return [text]
+    inner = text[1:-1]
+    count = math.ceil(len(inner) / (window - 2))
+    cuts = [i * len(inner) // count for i in range(count + 1)]
+    return [[text[0], *inner[a:b], text[-1]] for a, b in itertools.pairwise(cuts)]
+
+
+@pytest.mark.parametrize("window", [3, 4, 7, 11])
+def test_windows(window: int) -> None:
+    generator = torch.Generator().manual_seed(window)
+    rows = [torch.randint(2, 90, (n,), generator=generator).tolist() for n in (1, 30, 11, 2, 12, 3, 0)]
+    lengths = torch.tensor([len(row) for row in rows])
+    texts = Texts(
+        torch.tensor([*itertools.chain.from_iterable(rows)]),
+        torch.cat([torch.zeros(1, dtype=torch.int64), lengths.cumsum(0)]),
+    )
+    packing = pack(texts, window=window)
+    assert packing.text_of_window is not None
+    parts = [part.tolist() for part in packing.texts.tokens.split(packing.texts.lengths.tolist())]
+    found: dict[int, list[list[int]]] = {}
+    for owner, part in zip(packing.text_of_window.tolist(), parts, strict=True):
+        assert len(part) <= window
+        found.setdefault(owner, []).append(part)
+    expected = {i: windows_by_hand(row, window) for i, row in enumerate(rows)}
+    assert {i: sorted(each) for i, each in found.items()} == {i: sorted(w) for i, w in expected.items()}
+    states = torch.randn(len(parts), 5, generator=generator)
+    average = packing.average_windows(states)
+    for i in range(len(rows)):
+        torch.testing.assert_close(average[i], states[packing.text_of_window == i].mean(0))
+    of_texts = torch.randn(len(rows), 2, 3)
+    assert torch.equal(packing.each_window(of_texts)[0], of_texts[packing.text_of_window[0]])
+
+
+def test_no_windows_where_none_are_needed() -> None:
+    texts = random_batch(0).texts
+    whole, same = pack(texts), pack(texts, window=12)
+    assert same.text_of_window is None
+    assert torch.equal(same.texts.tokens, whole.texts.tokens)

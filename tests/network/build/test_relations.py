@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
+from heterformer.errors import InputError
 from heterformer.network.build.relations import Endpoints, read_relation
 from heterformer.network.build.report import Finding, Tally
 from heterformer.network.ids import IdIndex
@@ -142,7 +144,7 @@ def test_a_duplicate_in_another_block_is_dropped(tables: Tables) -> None:
     cites = NetworkSpec.parse(tables.spec).relations["cites"]
     papers, tally = IdIndex(pl.Series(["p1", "p2"])), Tally()
     ends = Endpoints("cites", cites, papers, papers, tally)
-    source, target = read_relation(table, cites, ends, advance=lambda _: None, block_rows=1)
+    source, target, *_ = read_relation(table, cites, ends, advance=lambda _: None, block_rows=1)
     assert (source.tolist(), target.tolist()) == ([0], [1])
     assert tally.dropped == {
         "unknown paper": Finding(100, ["p1 -> x"] * 5),
@@ -195,3 +197,97 @@ def test_whole_numbers_that_pandas_wrote_as_floats(tables: Tables) -> None:
     tally = network.report.relations["cites"]
     assert tally.noted == {"whole number written as a float": Finding(2, ["1.0", "2.0"])}
     assert tally.dropped == {"unknown paper": Finding(2, ["4.0 -> 1", "1.5 -> 1"])}
+
+
+# --- Weights and times -----------------------------------------------------------------------------------
+
+RATED: list[dict[str, Any]] = [
+    {"source": "p1", "target": "p2", "stars": 4.5, "day": "2020-01-01"},
+    {"source": "p3", "target": "p4", "stars": 0, "day": "2021"},
+    {"source": "p1", "target": "p2", "stars": 1, "day": "2019"},
+    {"source": "p2", "target": "nobody", "stars": 2, "day": "2020"},
+    {"source": "p2", "target": "p3", "stars": 2, "day": "2018.5"},
+]
+
+
+def rated(tables: Tables, rows: list[dict[str, Any]], ending: str = ".csv") -> Tables:
+    tables.write(f"rated{ending}", rows)
+    tables.cites.update(file=f"rated{ending}", weight="stars", time="day")
+    return tables
+
+
+@pytest.mark.parametrize("ending", [".csv", ".jsonl", ".parquet"])
+def test_weights_and_times_follow_their_edges_both_ways(ending: str, tables: Tables) -> None:
+    network = rated(tables, RATED, ending).build()
+    assert network.edge_columns == {"cites": ["weight", "time"]}
+    assert edges_of(network, "cites") == [("p1", "p2"), ("p2", "p3"), ("p3", "p4")]
+    weights, times = (network.edge_values("cites", column) for column in ("weight", "time"))
+    assert weights is not None
+    assert weights.tolist() == [5.5, 2.0, 0.0]
+    assert times is not None
+    assert times.tolist() == [2019.0, 2018.5, 2021.0]
+    adjacency = network.adjacency("paper", "paper")
+    assert adjacency.weight is not None
+    assert adjacency.time is not None
+    centers, back = adjacency.entries(1)
+    ends = zip(network.ids("paper", back), network.ids("paper", centers), strict=True)
+    assert dict(zip(ends, adjacency.weight[adjacency.positions(1)].tolist(), strict=True)) == dict(
+        zip(edges_of(network, "cites"), weights.tolist(), strict=True)
+    )
+
+
+def test_a_relation_without_weights_beside_one_that_has_some(tables: Tables) -> None:
+    tables.spec["relations"]["extends"] = {**tables.cites}
+    tables.spec["predict"] = "cites"
+    network = rated(tables, RATED).build()
+    adjacency = network.adjacency("paper", "paper")
+    assert adjacency.weight is not None
+    assert adjacency.time is not None
+    assert set(adjacency.weight[adjacency.positions(2)].tolist()) == {1.0}
+    assert np.isnan(adjacency.time[adjacency.positions(2)]).all()
+    assert network.edge_values("extends", "weight") is None
+
+
+def test_without_weights_and_times_nothing_is_stored_of_them(tables: Tables) -> None:
+    network = tables.build()
+    assert network.edge_columns == {}
+    assert network.edge_values("cites", "weight") is None
+    assert not list(network.path.rglob("weight.npy"))
+    assert not list(network.path.rglob("time.npy"))
+    assert "edge_columns" not in (network.path / "network.json").read_text()
+
+
+@pytest.mark.parametrize("ending", [".csv", ".jsonl", ".parquet"])
+@pytest.mark.parametrize(
+    ("column", "value", "complaint"),
+    [
+        ("stars", -1.0, "found -1.0, expected a number of at least 0."),
+        ("stars", float("nan"), "expected a number of at least 0."),
+        ("stars", float("inf"), "expected a number of at least 0."),
+        ("stars", None, "found nothing, expected a number of at least 0."),
+        ("day", None, "found nothing, expected a number or a date such as 2023-08-06."),
+    ],
+)
+def test_weights_and_times_that_are_none(
+    ending: str, column: str, value: Any, complaint: str, tables: Tables
+) -> None:
+    rows = [*RATED[:4], {**RATED[4], column: value}]
+    if ending == ".csv" and value is not None:
+        complaint = complaint.replace(f"found {value}", f"found '{value}'")
+    said = rated(tables, rows, ending).complaint()
+    assert complaint in said
+    assert f"column {column!r}" in said
+    assert "row 5" in said or "line 5" in said, said
+
+
+@pytest.mark.parametrize("ending", [".csv", ".jsonl"])
+def test_a_weight_that_is_a_word(ending: str, tables: Tables) -> None:
+    said = rated(tables, [{**RATED[0], "stars": "good"}], ending).complaint()
+    assert "'stars': found" in said
+    assert "good" in said
+    assert "expected a number of at least 0." in said
+
+
+def test_weights_of_a_column_relation_are_refused(tables: Tables) -> None:
+    with pytest.raises(InputError, match=r"relations\.by\.weight: needs 'file', to which it applies"):
+        with_authors(tables, ".jsonl", [["ann"]], weight="stars")

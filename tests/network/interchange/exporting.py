@@ -23,6 +23,7 @@ PAPERS = {
     "part": ["train", "test", None, "validation", "train"],
     "type": ["t1", None, "t3", "t4", "t5"],
     "id_": ["k1", "k2", None, "k4", "k5"],
+    "rank": [1, 2, None, 4, 5],
 }
 SPEC = {
     "name": "ödd",
@@ -34,6 +35,7 @@ SPEC = {
             "time": "year",
             "split": "part",
             "keep": ["type", "id_"],
+            "attributes": ["rank"],
         },
         "author": {},
         "venue": {"label": "kind"},

@@ -15,7 +15,7 @@ from heterformer import InputError, Network
 from heterformer.cli.main import main
 from heterformer.network.build import build_network
 from heterformer.network.interchange.export import export_network
-from heterformer.network.interchange.rows import edge_ids
+from heterformer.network.interchange.rows import edge_rows
 from heterformer.network.spec import NetworkSpec
 from tests.network.interchange.exporting import EDGES, PAPERS, contents, odd_network, stored
 from tests.networks import Facts, edges_of, few, files, networks
@@ -55,14 +55,14 @@ def test_csv_of_random_networks(facts: Facts) -> None:
 
 def test_edges_are_the_same_in_blocks_of_any_size(network: Network) -> None:
     for relation in network.schema.relations:
-        assert list(edge_ids(network, relation, block_size=2)) == list(edge_ids(network, relation))
-        assert list(edge_ids(network, relation)) == edges_of(network, relation.name)
+        assert list(edge_rows(network, relation, block_size=2)) == list(edge_rows(network, relation))
+        assert list(edge_rows(network, relation)) == edges_of(network, relation.name)
 
 
 def test_attributes_keep_their_names(network: Network, tmp_path: Path) -> None:
     export_network(network, tmp_path / "out", "csv")
     heading = (tmp_path / "out" / "nodes" / "paper.csv").read_text("utf-8").partition("\n")[0]
-    assert heading == "id,text,label,split,name,time,type,id_"
+    assert heading == "id,text,label,split,name,time,type,id_,rank"
     spec = NetworkSpec.load(tmp_path / "out" / "network.yaml")
     assert spec.nodes["paper"].separator == "|"  # the first that no label has in it
     assert spec.nodes["venue"].separator is None
@@ -123,6 +123,7 @@ def test_networkx_reads_the_node_link_file(network: Network, tmp_path: Path) -> 
         "split": "train",
         "type_": "t1",
         "id_": "k1",
+        "rank": "1",
     }
     assert graph.nodes["author:A\r"] == {"type": "author", "node": "A\r"}
 
@@ -140,6 +141,7 @@ def test_networkx_reads_graphml(network: Network, tmp_path: Path) -> None:
         "class": "",
         "split": "test",
         "id_": "k2",
+        "rank": "2",
     }
     assert graph.nodes["paper:論5"]["time"] == 1e-7
     assert graph.nodes["paper:論5"]["class"] == "a; b"
@@ -201,3 +203,60 @@ def test_safe_is_for_csv(network: Network, tmp_path: Path, capsys: pytest.Captur
     with pytest.raises(SystemExit):
         main(["export", str(network.path), str(tmp_path / "x"), "--to", "graphml", "--safe"])
     assert "--safe applies to --to csv only, but --to is graphml." in capsys.readouterr().err
+
+
+# --- Weights, times, attributes and names ----------------------------------------------------------------
+
+
+def valued_network(out: Path) -> Network:
+    """Edges with weights and times, attributes of both kinds of nodes, names as text."""
+    spec = {
+        "nodes": {
+            "paper": {"text": "title", "attributes": {"year": "category", "open": "boolean"}},
+            "author": {"attributes": ["born"], "text_from": "name"},
+        },
+        "relations": {
+            "cites": {"from": "paper", "to": "paper", "columns": ["a", "b"], "weight": "w", "time": "t"},
+            "written_by": {"from": "paper", "to": "author", "columns": ["a", "b"], "time": "t"},
+        },
+    }
+    papers = {"id": ["x", "y"], "title": ["X", "Y"], "year": [1999, None], "open": [True, False]}
+    cites = {"a": ["x", "y"], "b": ["y", "x"], "w": [0.1, 3.0], "t": [1999.25, 2001.0]}
+    by = {"a": ["x", "y"], "b": ["ann", "bob"], "t": [5.0, 6.0]}
+    nodes = {"paper": papers, "author": {"id": ["ann", "bob"], "born": [1950.5, None]}}
+    return Network.from_frames(spec, nodes, {"cites": cites, "written_by": by}, out)
+
+
+def values(network: Network) -> object:
+    """What the network has beyond nodes, texts and edges."""
+    columns = {
+        (r, c): None if (v := network.edge_values(r, c)) is None else v.tolist()
+        for r in ("cites", "written_by")
+        for c in ("weight", "time")
+    }
+    return columns, network.attribute_kinds, network.text_from, network.edge_columns, contents(network)
+
+
+@pytest.mark.parametrize("to", ["csv", "hetero-data"])
+def test_weights_times_and_attributes_come_back(tmp_path: Path, to: Any) -> None:
+    network = valued_network(tmp_path / "net")
+    export_network(network, tmp_path / "out", to)
+    source = tmp_path / "out" / "network.yaml" if to == "csv" else tmp_path / "out"
+    main(["build", str(source), str(tmp_path / "again.net")])
+    assert values(Network.open(tmp_path / "again.net")) == values(network)
+
+
+def test_graphs_have_weights_times_and_attributes(tmp_path: Path) -> None:
+    network = valued_network(tmp_path / "net")
+    export_network(network, tmp_path / "out.graphml", "graphml")
+    export_network(network, tmp_path / "out.json", "networkx")
+    link = json.loads((tmp_path / "out.json").read_text("utf-8"))
+    graphs = networkx.read_graphml(tmp_path / "out.graphml"), networkx.node_link_graph(link, edges="edges")
+    for graph in graphs:
+        edges = {(a, b): data for a, b, data in graph.edges(data=True)}
+        cites, by = edges["paper:y", "paper:x"], edges["paper:x", "author:ann"]
+        assert {name: cites[name] for name in ("weight", "time")} == {"weight": 3.0, "time": 2001.0}
+        assert by["time"] == 5.0
+        assert "weight" not in by
+        assert graph.nodes["author:ann"]["born"] == "1950.5"
+        assert "year" not in graph.nodes["paper:y"]

@@ -149,3 +149,40 @@ def test_texts_tell_how_many_nodes_there_are() -> None:
     del data["actor"]["num_nodes"]
     with pytest.raises(InputError, match="has no number of 'actor' nodes; set num_nodes"):
         Network.from_hetero_data(data, {"film": list("abcd")})
+
+
+class File:
+    """Vectors in a file, as ``embed(..., out=...)`` gives them."""
+
+    path = "vectors.parquet"
+    types = ("paper",)
+
+    def __init__(self, ids: list[str]) -> None:
+        self._ids = ids
+
+    def ids(self, node_type: str) -> list[str]:
+        return self._ids
+
+    def matrix(self, node_type: str) -> Any:
+        return np.full((3, 2), 0.5, dtype=np.float16)
+
+
+def test_vectors_become_features() -> None:
+    network = Network.from_hetero_data(papers_and_authors(), {"paper": ["a", "b", "c"]}, predict="cites")
+    papers = np.arange(6.0).reshape(3, 2)
+    data = network.to_hetero_data(vectors={"paper": papers, "author.h0": np.zeros((2, 1))})
+    assert data["paper"].x.dtype == torch.float32
+    assert data["paper"].x.tolist() == papers.tolist()
+    assert "x" not in data["author"]
+    data["paper"].x[0, 0] = 7.0
+    assert papers[0, 0] == 0.0  # a copy
+    data = network.to_hetero_data(vectors=File(network.ids("paper")))
+    assert data["paper"].x.tolist() == [[0.5, 0.5]] * 3
+
+
+def test_vectors_of_other_nodes() -> None:
+    network = Network.from_hetero_data(papers_and_authors(), {"paper": ["a", "b", "c"]}, predict="cites")
+    with pytest.raises(InputError, match=r"'paper' have the shape \(2, 4\), expected \(3, d\)"):
+        network.to_hetero_data(vectors={"paper": np.zeros((2, 4))})
+    with pytest.raises(InputError, match=r"vectors\.parquet: its paper nodes are not those of"):
+        network.to_hetero_data(vectors=File(["2", "1", "0"]))

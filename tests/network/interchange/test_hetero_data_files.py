@@ -10,7 +10,12 @@ import torch
 from torch_geometric.data import HeteroData
 
 from heterformer import InputError
-from heterformer.network.interchange.hetero_data_files import load_hetero_data, open_network, save_hetero_data
+from heterformer.network.interchange.hetero_data_files import (
+    SPEC_KEYS,
+    load_hetero_data,
+    open_network,
+    save_hetero_data,
+)
 from tests.networks import edges_of
 
 
@@ -95,7 +100,8 @@ def test_unknown_keys_of_a_file_are_refused(tmp_path: Path, name: str) -> None:
     save_hetero_data(papers(), tmp_path / "data", {"name": "mine", name: str(tmp_path / "elsewhere")})
     with pytest.raises(InputError) as caught:
         open_network(tmp_path / "data")
-    known = "'name', 'predict', 'neighbors', 'max_tokens', 'test_batch_size', 'missing'"
+    known = ", ".join(map(repr, SPEC_KEYS))
+    assert name not in SPEC_KEYS
     file = tmp_path / "data" / "hetero_data.json"
     assert str(caught.value) == f"{file}: network has {name!r}, expected some of {known}."
     assert not (tmp_path / "elsewhere").exists()

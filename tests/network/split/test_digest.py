@@ -11,7 +11,7 @@ from tests.learning import tiny_network
 
 def test_the_digest_is_of_the_pairs_in_any_order() -> None:
     network, split = tiny_network(), make_split(tiny_network())
-    relation, pairs = network.schema.predicted, split.held_out
+    relation, pairs = network.schema.predicted[0], split.held_out
     digest = pairs_digest(network, relation, pairs)
     assert pairs_digest(network, relation, pairs[::-1]) == digest
     assert pairs_digest(network, relation, pairs[1:]) != digest
@@ -26,4 +26,4 @@ def test_a_view_says_which_pairs_it_hides() -> None:
     assert VisibleNetwork.whole(network).hidden_pairs() == {}
     hidden = VisibleNetwork.for_evaluation(network, split).hidden_pairs()
     assert set(hidden) == {"cites", "published_in"}
-    assert hidden["cites"] == pairs_digest(network, network.schema.predicted, split.held_out)
+    assert hidden["cites"] == pairs_digest(network, network.schema.predicted[0], split.held_out)

@@ -91,8 +91,8 @@ def test_a_split_keeps_them_and_a_wrong_pair_is_refused(thousand: Facts, tmp_pat
         wrong.write_parquet(tmp_path / "wrong.parquet")
         with pytest.raises(InputError, match=r"'a0', expected an edge of 'written_by'"):
             Split.open(tmp_path / "wrong.parquet", network)
-        table.with_columns(relation=pl.lit("cites")).write_parquet(tmp_path / "wrong.parquet")
-        with pytest.raises(InputError, match="'cites', expected a relation besides the predicted"):
+        table.with_columns(relation=pl.lit("likes")).write_parquet(tmp_path / "wrong.parquet")
+        with pytest.raises(InputError, match="'likes', expected a relation besides the predicted"):
             Split.open(tmp_path / "wrong.parquet", network)
 
 

@@ -108,6 +108,37 @@ def test_a_time_split_trains_on_the_past_and_hides_the_rest(facts: Facts, data: 
 
 
 @few
+@given(networks(), SEEDS)
+def test_where_edges_have_times_a_time_split_divides_edges(facts: Facts, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    edges = facts.relations[facts.predicted]
+    times = rng.permutation(len(edges)).astype(float).tolist()
+    with replace(facts, edge_values={facts.predict: {"time": times}}).built() as network:
+        split = split_of(network, SplitOptions(by="time", seed=seed))
+        assert split.hidden == {}
+        assert split.times is not None
+        when = dict(zip(edges, times, strict=True))
+        for part, (low, high) in zip(
+            PARTS, zip((-np.inf, *split.times), (*split.times, np.inf), strict=True), strict=True
+        ):
+            pairs = pairs_of(network, getattr(split, part))
+            assert all(low <= when[pair] < high for pair in pairs)
+            assert len({query for query, _ in pairs}) == len(pairs)
+            asked = {query for (query, key), time in when.items() if low <= time < high}
+            assert {query for query, _ in pairs} <= asked
+
+
+def test_a_stored_time_split_keeps_its_cuts(tmp_path: Path) -> None:
+    network = ring(20, time=[2000.0 + i for i in range(20)])
+    split = make_split(network, SplitOptions(by="time"))
+    assert split.times == (2014.0, 2016.0)
+    split.save(tmp_path / "split.parquet", network)
+    assert Split.open(tmp_path / "split.parquet", network).times == split.times
+    make_split(network).save(tmp_path / "random.parquet", network)
+    assert Split.open(tmp_path / "random.parquet", network).times is None
+
+
+@few
 @given(networks(), st.data())
 def test_a_column_split_follows_the_column(facts: Facts, data: st.DataObject) -> None:
     query = facts.predicted.source
@@ -281,7 +312,7 @@ def test_a_split_is_taken_from_a_file(tmp_path: Path) -> None:
 
 
 def test_a_negative_seed() -> None:
-    with pytest.raises(InputError, match=r"^seed is -1, expected 0 or more\.$"):
+    with pytest.raises(InputError, match=r"^seed is -1, expected 0 to 9,223,372,036,854,775,807\.$"):
         SplitOptions(seed=-1)
 
 

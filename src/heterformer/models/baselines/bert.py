@@ -12,7 +12,6 @@ from heterformer.models.contract import NodeEncoder
 from heterformer.models.options import BertOptions
 from heterformer.models.plm.backbone import text_vectors, without_pooler
 from heterformer.models.plm.loading import untrained_plm
-from heterformer.models.plm.packing import pack
 from heterformer.network.schema import NodeType
 
 
@@ -45,8 +44,8 @@ class Bert(NodeEncoder):
 
     def forward(self, batch: Batch, states: Tensor) -> Tensor:
         """(B, d): the PLM's vectors of the centres."""
-        packing = pack(batch.texts, batch.centers)
-        return self.finished(text_vectors(self.backbone, packing, self.config.readout))
+        packing = self.pack(batch.texts, batch.centers)
+        return self.maybe_normalize(text_vectors(self.backbone, packing, self.config.readout))
 
 
 AutoConfig.register(PlainBertConfig.model_type, PlainBertConfig)

@@ -19,7 +19,6 @@ from heterformer.models.configuration import NodeEncoderConfig
 from heterformer.models.contract import HeterogeneousEncoder, NodeEncoder
 from heterformer.models.plm.backbone import text_vectors, without_pooler
 from heterformer.models.plm.loading import untrained_plm
-from heterformer.models.plm.packing import pack
 from heterformer.models.textless import TextlessNodes
 
 
@@ -55,7 +54,7 @@ class Cascaded(NodeEncoder):
 
     def read(self, texts: Texts, index: Tensor | None = None) -> Tensor:
         """(U, d): the vectors of ``texts`` (or of those at ``index``), each by itself."""
-        return text_vectors(self.backbone, pack(texts, index), self.config.readout)
+        return text_vectors(self.backbone, self.pack(texts, index), self.config.readout)
 
     @property
     def states_end_with_vector(self) -> bool:
@@ -68,13 +67,15 @@ class Cascaded(NodeEncoder):
     def forward(self, batch: Batch, states: Tensor) -> Tensor:
         """(B, d): the PLM's vectors of the centres, convolved with their neighbours'."""
         centers = self.read(batch.texts, batch.centers)  # (B, d)
-        return self.finished(self.aggregate(centers, states[:, 0], batch))
+        return self.maybe_normalize(self.aggregate(centers, states[:, 0], batch))
 
     def encode_batch(self, batch: Batch) -> Tensor:
         """(B, d): the same with every text read once, be it centre, neighbour or both."""
+        if batch.textless_centers is not None:
+            return super().encode_batch(batch)
         vectors = self.read(batch.texts)  # (U, d)
         neighbors = vectors[: batch.neighbor_texts]
-        return self.finished(self.aggregate(vectors[batch.centers], neighbors, batch))
+        return self.maybe_normalize(self.aggregate(vectors[batch.centers], neighbors, batch))
 
     def text_edges(self, batch: Batch) -> Tensor:
         """(2, E): from a row of the neighbour texts to a row of the centres; edge types are forgotten."""
@@ -103,7 +104,8 @@ class HeterogeneousCascaded(Cascaded, HeterogeneousEncoder):
     def add_inputs(self) -> None:
         super().add_inputs()
         self.edge_types = self.edge_types_from(self.schema.node_types)
-        self.textless = TextlessNodes(self.schema, self.config.textless_dim, self.width, heterogeneous=True)
+        encodings = self.config.textless_encodings()
+        self.textless = TextlessNodes(self.schema, self.config.textless_dim, self.width, True, encodings)
 
     def typed_edges(self, neighbors: Tensor, batch: Batch) -> TypedEdges:
         """All neighbours of the batch; ``neighbors`` (U, d) are the vectors of the neighbour texts."""

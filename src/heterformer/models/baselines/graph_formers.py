@@ -16,7 +16,6 @@ from heterformer.models.options import GraphFormersOptions
 from heterformer.models.plm.backbone import layer_states, pooled, without_pooler
 from heterformer.models.plm.layouts import layout_of
 from heterformer.models.plm.loading import untrained_plm
-from heterformer.models.plm.packing import pack
 
 
 class GraphFormersConfig(NodeEncoderConfig):
@@ -66,11 +65,11 @@ class GraphFormers(NodeEncoder):
 
     def text_states(self, texts: Texts) -> Tensor:
         """(U, L, d): the state with which each text enters each layer but the first, all by itself."""
-        return layer_states(self.backbone, texts, self.config.neighbor_pooling)
+        return layer_states(self.backbone, self.pack(texts), self.config.neighbor_pooling)
 
     def forward(self, batch: Batch, states: Tensor) -> Tensor:
         """(B, d): the centres' vectors."""
-        packing = pack(batch.texts, batch.centers)
+        packing = self.pack(batch.texts, batch.centers)
         neighborhoods = self.neighborhoods(batch, states, packing.rank)
         plm = layout_of(self.backbone, packing)
         hidden = plm.embed()  # (T, d)
@@ -80,14 +79,14 @@ class GraphFormers(NodeEncoder):
             first_only = depth == len(plm.layers) - 1 and self.config.readout == "cls"
             hidden = plm.run_layer(depth, hidden, virtual, first_only)  # (T, d)
         vectors = hidden if self.config.readout == "cls" else packing.mean(hidden)  # (B, d)
-        return self.finished(vectors[packing.rank])
+        return self.maybe_normalize(vectors[packing.rank])
 
     def neighborhoods(self, batch: Batch, states: Tensor, rank: Tensor) -> dict[str, Neighborhoods]:
         """Who sends which state to whom, by the name under which ``virtual_tokens`` looks for it."""
         edges = [n for r, n in batch.neighbors.items() if r.neighbor in self.schema.text_rich]
         node = torch.cat([rank[:0], *(n.node for n in edges)])  # (E,)
         center = torch.cat([rank[:0], *(rank[n.center] for n in edges)])
-        return {"any": Neighborhoods.of(rank.numel(), center, states[node])}
+        return {"any": Neighborhoods.from_edges(rank.numel(), center, states[node])}
 
     def virtual_tokens(self, depth: int, center: Tensor, neighborhoods: dict[str, Neighborhoods]) -> Tensor:
         """(B, 1, d): the graph attention's token for the layer at ``depth``."""

@@ -37,16 +37,17 @@ class GraphFormersPlus(GraphFormers, HeterogeneousEncoder):
         super().add_aggregations(width, heads, depths[:-1])
         kinds = KINDS if depths else ()  # a PLM of one layer has no layer for tokens
         self.edge_types = {kind: self.edge_types_from(getattr(self.schema, kind)) for kind in kinds}
-        self.textless = TextlessNodes(self.schema, self.config.textless_dim, width, heterogeneous=True)
+        encodings = self.config.textless_encodings()
+        self.textless = TextlessNodes(self.schema, self.config.textless_dim, width, True, encodings)
         edge_types = tuple(r for kind in kinds for r in self.edge_types[kind])
         self.edge_projections = EdgeProjections(edge_types, width, heterogeneous=True)
         self.aggregations = nn.ModuleDict({kind: Aggregation(width, heads) for kind in kinds})
 
     def neighborhoods(self, batch: Batch, states: Tensor, rank: Tensor) -> dict[str, Neighborhoods]:
-        found = super().neighborhoods(batch, states, rank)
+        neighborhoods = super().neighborhoods(batch, states, rank)
         for kind in self.aggregations:
-            found[kind] = self.propagate(kind, batch, states[:, -1], rank)
-        return found
+            neighborhoods[kind] = self.propagate(kind, batch, states[:, -1], rank)
+        return neighborhoods
 
     def propagate(self, kind: str, batch: Batch, states: Tensor, rank: Tensor) -> Neighborhoods:
         """The messages ``W_r h_{v_j}`` (Eq. 8) of the neighbours of one kind; ``states`` are (U, d)."""
@@ -57,7 +58,7 @@ class GraphFormersPlus(GraphFormers, HeterogeneousEncoder):
                 nodes = states if text_rich else self.textless.of_batch(batch, r.neighbor)
                 centers.append(rank[batch.neighbors[r].center])  # (E_r,)
                 messages.append(self.edge_projections(r, nodes[batch.neighbors[r].node]))  # (E_r, d)
-        return Neighborhoods.of(rank.numel(), torch.cat(centers), torch.cat(messages)[:, None])
+        return Neighborhoods.from_edges(rank.numel(), torch.cat(centers), torch.cat(messages)[:, None])
 
     def virtual_tokens(self, depth: int, center: Tensor, neighborhoods: dict[str, Neighborhoods]) -> Tensor:
         """(B, 2, d) in the last layer, (B, 1, d) in the others."""

@@ -1,7 +1,7 @@
 """Multi-head attention within each of many short texts (Eq. 1 to 3) and over virtual tokens (Eq. 5).
 
-Why by hand: titles are a dozen tokens long, and ``scaled_dot_product_attention`` on the CPU takes twice
-the time of plain batched products at that length (and cannot use its fast kernel with dropout at all).
+Why by hand on the CPU: titles are a dozen tokens long, and ``scaled_dot_product_attention`` takes twice the
+time of plain batched products at that length there (and cannot use its fast kernel with dropout at all).
 Work proceeds by rectangles of equally long texts, each small enough for the processor's cache.
 """
 
@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from heterformer.models.plm.dropout import keep_mask, keep_scale
+from heterformer.models.plm.fused_attention import attend_fused
 from heterformer.models.plm.packing import Block
 
 CHUNK = 2**19  # numbers in the largest array of a chunk: 2 MB
@@ -31,6 +32,11 @@ class Positions(NamedTuple):
 NO_POSITIONS = Positions()
 
 
+def has_fused_attention(device: torch.device) -> bool:
+    """Whether PyTorch's own kernels for texts of different lengths are the faster ones."""
+    return device.type == "cuda"
+
+
 def attend(
     qkv: Tensor,
     virtual: Tensor | None,
@@ -38,14 +44,18 @@ def attend(
     heads: int,
     dropout: float,
     positions: Positions = NO_POSITIONS,
+    chunk_size: int = CHUNK,
 ) -> Tensor:
     """Each token's mixture of its text's values, (T, d).
 
     ``qkv``: (T, 3d), queries (scaled), keys and values side by side. ``virtual``: (U, V, 2d), further keys
-    and values that all tokens of a text see.
+    and values that all tokens of a text see. ``chunk_size``: numbers in the largest array of a chunk.
     """
     bias, rotation = positions
-    mixture: Tensor = BlockAttention.apply(qkv, virtual, bias, rotation, blocks, heads, dropout)  # type: ignore[no-untyped-call]
+    if has_fused_attention(qkv.device):
+        return attend_fused(qkv, virtual, blocks, heads, dropout, bias, rotation)
+    arguments = (qkv, virtual, bias, rotation, blocks, heads, dropout, chunk_size)
+    mixture: Tensor = BlockAttention.apply(*arguments)  # type: ignore[no-untyped-call]
     return mixture
 
 
@@ -142,11 +152,12 @@ class BlockAttention(torch.autograd.Function):
         blocks: list[Block],
         heads: int,
         dropout: float,
+        chunk_size: int,
     ) -> Tensor:
         output = torch.empty(qkv.shape[0], qkv.shape[1] // 3, dtype=qkv.dtype, device=qkv.device)
         saved: list[Tensor | None] = []
         positions = Positions(bias, rotation)
-        for block in _chunks(blocks, qkv.shape[1]):
+        for block in _chunks(blocks, qkv.shape[1], chunk_size):
             q, kv = _queries_keys_values(qkv, virtual, block, heads)
             weights = _weights(q, kv[0], positions)  # (nH, L, L + V)
             keep = keep_mask(weights, dropout) if dropout else None
@@ -157,6 +168,7 @@ class BlockAttention(torch.autograd.Function):
             saved += [q, kv, weights if block.length <= q.shape[-1] else None, keep]
         ctx.save_for_backward(output, bias, *saved)
         ctx.blocks, ctx.heads, ctx.dropout, ctx.rotation = blocks, heads, dropout, rotation
+        ctx.chunk_size = chunk_size
         ctx.virtual = None if virtual is None else virtual.shape
         return output
 
@@ -170,7 +182,7 @@ class BlockAttention(torch.autograd.Function):
         grad_bias = torch.zeros_like(bias) if ctx.needs_input_grad[2] else None
         # Through the softmax p: dL/ds = p (dL/dp - sum(p dL/dp)), and that sum is output times gradient.
         sums = (grad * output).view(len(grad), ctx.heads, grad.shape[1] // ctx.heads).sum(-1)  # (T, H)
-        for i, block in enumerate(_chunks(ctx.blocks, grad_qkv.shape[1])):
+        for i, block in enumerate(_chunks(ctx.blocks, grad_qkv.shape[1], ctx.chunk_size)):
             q, kv, weights, keep = saved[4 * i : 4 * i + 4]
             g = _split_heads(grad[block.tokens], block.size, ctx.heads, 1)[0]  # (nH, L, d/H)
             weights = _weights(q, kv[0], positions) if weights is None else weights
@@ -187,7 +199,7 @@ class BlockAttention(torch.autograd.Function):
             grad_q = _score_gradients(grad_s, q, kv[0], grad_kv[0], ctx.rotation)
             torch.bmm((weights if keep is None else weights * keep).mT, g, out=grad_kv[1])
             _join_gradients(grad_q, grad_kv, grad_qkv, grad_virtual, block)
-        return grad_qkv, grad_virtual, grad_bias, None, None, None, None
+        return grad_qkv, grad_virtual, grad_bias, None, None, None, None, None
 
 
 def _score_gradients(
@@ -205,10 +217,10 @@ def _score_gradients(
     return grad_q.add_(torch.bmm(virtual, k[:, length:]))
 
 
-def _chunks(blocks: list[Block], width: int) -> Iterator[Block]:
+def _chunks(blocks: list[Block], width: int, chunk_size: int) -> Iterator[Block]:
     """Blocks cut into pieces that fit the cache."""
     for texts, tokens, size, length in blocks:
-        step = max(1, CHUNK // (length * width))
+        step = max(1, chunk_size // (length * width))
         for i in range(0, size, step):
             n = min(step, size - i)
             text, token = texts.start + i, tokens.start + i * length

@@ -53,20 +53,21 @@ def text_vectors(plm: Any, packing: Packing, readout: str) -> Tensor:
 
 def pooled(hidden: Tensor, packing: Packing, pooling: str) -> Tensor:
     """(U, d): what stands for each text in a layer, H[CLS] in the paper."""
-    return packing.mean(hidden) if pooling == "mean" else hidden.index_select(0, packing.first)
+    if pooling == "mean":
+        return packing.mean(hidden)
+    return packing.average_windows(hidden.index_select(0, packing.first))
 
 
-def layer_states(plm: Any, texts: Texts, pooling: str, readout: str | None = None) -> Tensor:
+def layer_states(plm: Any, packing: Packing, pooling: str, readout: str | None = None) -> Tensor:
     """(U, L, d): the state with which each text, all by itself, enters each of the L layers but the first.
 
     With a ``readout`` (U, L + 1, d): the PLM's vector of the text comes last.
     """
-    packing = pack(texts)
     layout = layout_of(plm, packing)
     # Nothing reads the last layer without a readout, and of the last one run only what stands for the text.
     count = len(layout.layers) - (readout is None)
     if count == 0:
-        return plm.get_input_embeddings().weight.new_empty(len(texts), 0, plm.config.hidden_size)  # type: ignore[no-any-return]
+        return plm.get_input_embeddings().weight.new_empty(len(packing.rank), 0, plm.config.hidden_size)  # type: ignore[no-any-return]
     hidden = layout.embed()  # H^(0), (T, d)
     states = []
     for depth in range(count - 1):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,8 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer, PretrainedConfig
 
 from heterformer.errors import InputError
 from heterformer.files import reading
-from heterformer.models.plm.minilm import trained_config
-from heterformer.untrusted import shown
+from heterformer.models.plm.minilm import check_source, trained_config
+from heterformer.untrusted import short_repr
 
 # Values of these decide which code runs or where it comes from. What is empty is harmless.
 NAMES_CODE = (
@@ -41,12 +42,13 @@ IMPLEMENTATIONS = ("eager", "sdpa")  # Transformers takes others from a hub if t
 TOKENIZER_CLASS = re.compile("[A-Za-z0-9_]*(Tokenizer|TokenizerFast|TokenizersBackend)")
 DATA = ("tokenizer.json", "vocab.json", "added_tokens.json", "special_tokens_map.json")  # words, no settings
 ADAPTER = "adapter_config.json"
-HUB_NAME = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
 
 
 def load_tokenizer(path_or_name: Path | str) -> Any:
     """The tokenizer in a folder (or on the hub)."""
-    return AutoTokenizer.from_pretrained(str(path_or_name), **source_options(path_or_name))
+    options = source_options(path_or_name)
+    with _reading_folder(path_or_name):
+        return AutoTokenizer.from_pretrained(str(path_or_name), **options)
 
 
 def load_plm(path_or_name: Path | str, **options: Any) -> tuple[Any, list[str]]:
@@ -57,7 +59,9 @@ def load_plm(path_or_name: Path | str, **options: Any) -> tuple[Any, list[str]]:
     source = source_options(path_or_name)
     if trained_config(path_or_name) is not None:
         return _trained_plm(Path(path_or_name)), []
-    plm, report = AutoModel.from_pretrained(str(path_or_name), **source, **options, output_loading_info=True)
+    options |= {"output_loading_info": True}
+    with _reading_folder(path_or_name):
+        plm, report = AutoModel.from_pretrained(str(path_or_name), **source, **options)
     return plm, list(report["missing_keys"])
 
 
@@ -66,7 +70,8 @@ def load_plm_config(path_or_name: Path | str) -> Any:
     source = source_options(path_or_name)
     if (trained := trained_config(path_or_name)) is not None:
         return plm_config(trained.get("backbone") or {})
-    return AutoConfig.from_pretrained(str(path_or_name), **source)
+    with _reading_folder(path_or_name):
+        return AutoConfig.from_pretrained(str(path_or_name), **source)
 
 
 def _trained_plm(folder: Path) -> Any:
@@ -89,7 +94,9 @@ def _trained_plm(folder: Path) -> Any:
 
 def load_config(kind: type[PretrainedConfig], path_or_name: Path | str) -> Any:
     """The configuration of one of our models."""
-    return kind.from_pretrained(str(path_or_name), **source_options(path_or_name))
+    options = source_options(path_or_name)
+    with _reading_folder(path_or_name):
+        return kind.from_pretrained(str(path_or_name), **options)
 
 
 def plm_config(values: dict[str, Any]) -> Any:
@@ -104,14 +111,19 @@ def untrained_plm(config: Any) -> Any:
     return AutoModel.from_config(config, trust_remote_code=False)
 
 
+def _reading_folder(path_or_name: Path | str) -> AbstractContextManager[None]:
+    """Report a folder's damaged file in one sentence; what a hub answers has sentences of its own."""
+    folder = Path(path_or_name)
+    return reading(folder, "copy the folder again") if folder.is_dir() else nullcontext()
+
+
 def source_options(path_or_name: Path | str) -> dict[str, Any]:
     """How ``from_pretrained`` is to load from there, once it is known that nothing there names code."""
     folder = Path(path_or_name)
     if folder.is_dir():
         check_folder(folder)
         return {"trust_remote_code": False, "local_files_only": True}
-    if not HUB_NAME.fullmatch(str(path_or_name)):
-        raise InputError(f"{path_or_name}: no such folder, and no name that a model hub could have.")
+    check_source(path_or_name)
     for values in _hub_settings(str(path_or_name)):
         check_values(values, str(path_or_name))
     return {"trust_remote_code": False}
@@ -123,6 +135,28 @@ def _hub_settings(name: str) -> Iterator[dict[str, Any]]:
 
     yield PretrainedConfig.get_config_dict(name)[0]
     yield get_tokenizer_config(name)
+
+
+def is_hub_name(path_or_name: str) -> bool:
+    """Whether it is no folder and may be a repository's name."""
+    try:
+        check_source(path_or_name)
+    except InputError:
+        return False
+    return not Path(path_or_name).is_dir()
+
+
+def hub_json(name: str, file: str) -> Any:
+    """A JSON file of a hub's repository; nothing if it has none."""
+    from transformers.utils.hub import cached_file
+
+    quiet = ("gated_repo", "missing_entries", "connection_errors")
+    options = {f"_raise_exceptions_for_{kind}": False for kind in quiet}
+    try:
+        path = cached_file(name, file, **options)
+        return None if path is None else json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
 
 
 def check_folder(folder: Path) -> None:
@@ -157,7 +191,7 @@ def check_values(values: Any, where: str) -> None:
 
 def _refused(where: str, name: str, value: Any, expected: str) -> InputError:
     remedy = "remove the entry if you trust the rest"
-    return InputError(f"{where}: {name!r} is {shown(value)}, {expected}; {remedy}.")
+    return InputError(f"{where}: {name!r} is {short_repr(value)}, {expected}; {remedy}.")
 
 
 def _entries(values: Any) -> Iterator[tuple[str, Any]]:

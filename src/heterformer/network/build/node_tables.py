@@ -10,12 +10,13 @@ import polars as pl
 import pyarrow as pa
 
 from heterformer.errors import InputError
+from heterformer.network.attributes import AttributeKind, KindGuess
 from heterformer.network.build.missing import is_spelled_missing, note_spellings, without_spellings
 from heterformer.network.build.report import EXAMPLES, Tally
 from heterformer.network.columns import NODE_COLUMNS, NodeColumn
 from heterformer.network.spec import NodeSpec
 from heterformer.network.tables import Chunk, Column, Place, Table
-from heterformer.untrusted import shown
+from heterformer.untrusted import short_repr
 
 
 @dataclass
@@ -25,6 +26,7 @@ class NodeTable:
     ids: pl.Series
     related: dict[str, tuple[pl.Series, pl.Series]]  # relation -> (row numbers, ids at the other end)
     label_kind: str | None
+    attribute_kinds: dict[str, AttributeKind] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ class _Seen:
     related: dict[str, list[tuple[pl.Series, pl.Series]]] = field(default_factory=dict)
     most_labels: int = 0  # of one node
     paths_with_letters: set[str] = field(default_factory=set)  # text columns that hold words, as they should
+    kinds: dict[str, KindGuess] = field(default_factory=dict)  # of attributes, by the table's column
 
 
 def read_node_table(
@@ -66,7 +69,8 @@ def read_node_table(
         for name, paths in column.stored(spec.columns.get(column.key, ())).items()
     ]
     columns = _table_columns(stored, relations, spec.separator, tuple(missing))
-    seen = _Seen(related={name: [] for name in relations})
+    guesses = {c: KindGuess(spec.attribute_kinds.get(c)) for c in spec.columns.get("attributes", ())}
+    seen = _Seen(related={name: [] for name in relations}, kinds=guesses)
     with pa.OSFile(str(out), "wb") as file:
         writer = None
         for chunk in table.chunks(list(columns.values())):
@@ -93,7 +97,7 @@ def read_node_table(
         for name, pieces in seen.related.items()
     }
     kind = None if "label" not in spec.columns else ("multi" if seen.most_labels > 1 else "single")
-    return NodeTable(ids, related, kind)
+    return NodeTable(ids, related, kind, {column: guess.kind for column, guess in guesses.items()})
 
 
 def write_ids(out: Path, ids: pl.Series) -> None:
@@ -147,6 +151,8 @@ def _converted(
                     seen.paths_with_letters.add(path)
         if column.key == "label":
             seen.most_labels = max(seen.most_labels, max(values.list.len(), default=0))
+        if column.key == "attributes":
+            seen.kinds[target.paths[0]].add(values, place)
         if column.missing:
             absent = column.is_missing(values)
             tally.note(column.missing, int(absent.sum()), frame["id"].filter(absent).head(EXAMPLES))
@@ -195,5 +201,5 @@ def _check_unique(ids: pl.Series, column: str, where: str) -> None:
         return
     row = int(ids.is_duplicated().arg_max() or 0)
     second = int((ids.slice(row + 1) == ids[row]).arg_max() or 0) + row + 1
-    duplicate = f"duplicate id {shown(ids[row])} in row {second + 1} (first seen in row {row + 1})"
+    duplicate = f"duplicate id {short_repr(ids[row])} in row {second + 1} (first seen in row {row + 1})"
     raise InputError(f"{where}: column {column!r}: {duplicate}; expected one row per node.")

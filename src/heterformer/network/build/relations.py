@@ -4,20 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from heterformer.errors import InputError
+from heterformer.errors import LONGEST_VALUE, InputError
 from heterformer.network.build.missing import by_spelling, is_spelled_missing, written
 from heterformer.network.build.report import EXAMPLES, Tally
 from heterformer.network.ids import IdIndex
+from heterformer.network.schema import EdgeColumn
 from heterformer.network.spec import RelationSpec
-from heterformer.network.tables import Column, Table
-from heterformer.untrusted import LONGEST, shown
+from heterformer.network.tables import Column, Place, Table
+from heterformer.network.tables.column import A_TIME, A_WEIGHT
+from heterformer.untrusted import short_repr
 
-Edges = tuple[NDArray[np.int32], NDArray[np.int32]]
+
+class Edges(NamedTuple):
+    """The edges of a relation, by rows; weights and times only if its specification names columns."""
+
+    source: NDArray[np.int32]
+    target: NDArray[np.int32]
+    weight: NDArray[np.float64] | None = None
+    time: NDArray[np.float64] | None = None
+
+
 WHOLE_FLOAT = r"^-?\d+\.0+$"
 BLOCK_ROWS = 1 << 22  # pairs whose ids are looked up together, at least
 
@@ -31,12 +43,17 @@ def read_relation(
 ) -> Edges:
     """The edges of a relation that has its own table; ids are looked up for ``block_rows`` pairs at once."""
     assert relation.columns is not None
-    source, target = (Column(path, "id") for path in relation.columns)
+    columns: dict[str, Column] = {"source": Column(relation.columns[0], "id")}
+    columns["target"] = Column(relation.columns[1], "id")
+    for key, path in relation.edge_columns.items():
+        columns[key] = Column(path, key, missing=ends.missing)
     pieces: list[pl.DataFrame] = []
     edges: list[Edges] = []
     waiting = 0
-    for chunk in table.chunks([source, target]):
-        pieces.append(pl.DataFrame({"source": chunk.columns[0], "target": chunk.columns[1]}))
+    for chunk in table.chunks(list(columns.values())):
+        pieces.append(pl.DataFrame(dict(zip(columns, chunk.columns, strict=True))))
+        for key, path in relation.edge_columns.items():
+            _check_complete(pieces[-1][key], key, Place(table.where, path, chunk.first_row))
         waiting += len(chunk)
         # Each look-up hashes all known ids: with blocks that grow with them the total cost stays linear.
         if waiting >= (block_rows or max(BLOCK_ROWS, 2 * ends.known_ids)):
@@ -44,7 +61,7 @@ def read_relation(
             pieces, waiting = [], 0
         advance(chunk.done)
     if waiting or not edges:
-        edges.append(ends.look_up(pl.concat(pieces), table.where) if pieces else _no_edges())
+        edges.append(ends.look_up(pl.concat(pieces), table.where) if pieces else _no_edges(relation))
     return ends.distinct(edges, table.where)
 
 
@@ -83,7 +100,8 @@ class Endpoints:
         pairs = self._without_unknown(pairs, "other", self.relation.target, "target", where)
         if self.relation.source == self.relation.target:
             pairs = self._without(pairs, pairs["row"] == pairs["other"], "self-loop")
-        return pairs["row"].to_numpy(), pairs["other"].to_numpy()
+        more = {key: pairs[key].to_numpy() for key in self.relation.edge_columns}
+        return Edges(pairs["row"].to_numpy(), pairs["other"].to_numpy(), **more)
 
     def _rows(self, index: IdIndex, ids: pl.Series) -> pl.Series:
         """The row of each id. An unknown "1.0" is "1" if there is one: pandas writes it so beside gaps."""
@@ -109,9 +127,13 @@ class Endpoints:
         return pairs
 
     def distinct(self, edges: list[Edges], where: str) -> Edges:
-        """All edges without duplicates, sorted by source and target."""
+        """All edges without duplicates, sorted by source and target.
+
+        Of duplicates the weights are added up, and the earliest time counts.
+        """
         width = max(len(self.target), 1)
-        keys = np.concatenate([source.astype(np.int64) * width + target for source, target in edges])
+        keys = np.concatenate([part.source.astype(np.int64) * width + part.target for part in edges])
+        order = np.argsort(keys, kind="stable") if self.relation.edge_columns else None
         keys.sort()
         is_new = np.ones(len(keys), dtype=bool)
         np.not_equal(keys[1:], keys[:-1], out=is_new[1:])
@@ -122,7 +144,12 @@ class Endpoints:
         keys = keys[is_new]
         self.tally.kept = len(keys)
         self._check_any(where)
-        return (keys // width).astype(np.int32), (keys % width).astype(np.int32)
+        more: dict[str, NDArray[np.float64]] = {}
+        for key in self.relation.edge_columns:
+            values = np.concatenate([getattr(part, key) for part in edges])[order]
+            together = np.add if key == "weight" else np.minimum
+            more[key] = together.reduceat(values, np.flatnonzero(is_new)) if len(values) else values
+        return Edges((keys // width).astype(np.int32), (keys % width).astype(np.int32), **more)
 
     def _without_unknown(
         self, pairs: pl.DataFrame, column: str, node_type: str, end: str, where: str
@@ -130,8 +157,10 @@ class Endpoints:
         unknown = pairs[column].is_null()
         if self.relation.unknown == "error" and unknown.any():
             pair = pairs.filter(unknown).row(0, named=True)
-            place = f"row {pair['table_row']}" if self.relation.file else f"{end} of {shown(pair['source'])}"
-            problem = f"unknown {node_type} {shown(pair[end])} in relation {self.name!r}"
+            place = (
+                f"row {pair['table_row']}" if self.relation.file else f"{end} of {short_repr(pair['source'])}"
+            )
+            problem = f"unknown {node_type} {short_repr(pair[end])} in relation {self.name!r}"
             raise InputError(f"{where}: {place}: {problem}, expected an id of the {node_type} table.")
         return self._without(pairs, unknown, f"unknown {node_type}")
 
@@ -158,9 +187,19 @@ def _arrows(pairs: pl.DataFrame) -> Iterator[str]:
 
 
 def _arrow(source: str | None, target: str | None) -> str:
-    ends = (end if end is None or len(end) <= LONGEST else end[:LONGEST] + "…" for end in (source, target))
+    ends = (
+        end if end is None or len(end) <= LONGEST_VALUE else end[:LONGEST_VALUE] + "…"
+        for end in (source, target)
+    )
     return " -> ".join(map(str, ends))
 
 
-def _no_edges() -> Edges:
-    return np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int32)
+def _check_complete(values: pl.Series, key: EdgeColumn, place: Place) -> None:
+    if values.null_count():
+        expected = {"weight": A_WEIGHT, "time": A_TIME}[key]
+        raise place.error(int(values.is_null().arg_max() or 0), f"found nothing, expected {expected}")
+
+
+def _no_edges(relation: RelationSpec) -> Edges:
+    more = {key: np.empty(0) for key in relation.edge_columns}
+    return Edges(np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int32), **more)

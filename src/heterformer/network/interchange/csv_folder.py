@@ -12,7 +12,7 @@ import yaml
 from heterformer.errors import InputError
 from heterformer.escapes import spreadsheet_text
 from heterformer.network.columns import NODE_COLUMNS, node_column, own_name
-from heterformer.network.interchange.rows import edge_ids, node_rows, unused_name
+from heterformer.network.interchange.rows import edge_columns, edge_rows, node_rows, unused_name
 from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
 
@@ -37,9 +37,11 @@ def write_tables(network: Network, folder: Path, safe: bool = False) -> None:
         nodes[node_type] = {"file": file, **table.spec()}
     for relation in schema.relations:
         file = f"relations/{relation.name}.csv"
-        _write(folder / file, ("source", "target"), edge_ids(network, relation), safe)
+        more: tuple[str, ...] = tuple(edge_columns(network, relation))
+        _write(folder / file, ("source", "target", *more), edge_rows(network, relation), safe)
         ends = {"from": relation.source, "to": relation.target}
-        relations[relation.name] = {**ends, "file": file, "columns": ["source", "target"]}
+        places = {"file": file, "columns": ["source", "target"], **{column: column for column in more}}
+        relations[relation.name] = ends | places
     spec = {
         "name": network.name,
         "nodes": nodes,
@@ -73,6 +75,10 @@ class _NodeTable:
             headings = [heading for c, heading in self.columns.items() if node_column(c) is column]
             if headings:
                 spec[column.key] = headings if column.several else headings[0]
+        if kinds := self.network.attribute_kinds.get(self.node_type):
+            spec["attributes"] = dict(kinds)
+        if self.node_type in self.network.text_from:
+            spec["text_from"] = self.network.text_from[self.node_type]
         return spec | ({"separator": self.separator} if self.separator else {})
 
     def rows(self) -> Iterator[list[Any]]:

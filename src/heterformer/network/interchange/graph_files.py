@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import Any, TextIO
 from xml.sax.saxutils import escape, quoteattr
 
-from heterformer.network.columns import DISPLAYED, KEYS, NODE_COLUMNS, node_column, own_name
-from heterformer.network.interchange.rows import edge_ids, node_rows, unused_name
+from heterformer.network.columns import DISPLAYED, NODE_COLUMNS, node_column, own_name
+from heterformer.network.interchange.rows import edge_columns, edge_rows, node_rows, unused_name
 from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
 
@@ -32,7 +32,7 @@ def write_node_link(network: Network, file: TextIO) -> None:
     nodes = ((t, row) for t in network.schema.node_types for row in node_rows(network, t))
     _write_items(file, (_node(node_type, row) for node_type, row in nodes))
     file.write('],\n"edges": [')
-    _write_items(file, ({"source": a, "target": b, "key": r} for a, b, r in _edges(network)))
+    _write_items(file, ({"source": a, "target": b, "key": r, **more} for a, b, r, more in _edges(network)))
     file.write("]}\n")
 
 
@@ -50,6 +50,8 @@ def write_graphml(network: Network, file: TextIO) -> None:
         declared = f"attr.name={quoteattr(_xml(name))} attr.type={quoteattr(kind)}"
         file.write(f'<key id="{keys[name]}" for="node" {declared}/>\n')
     file.write('<key id="e" for="edge" attr.name="relation" attr.type="string"/>\n')
+    for name in dict.fromkeys(name for names in network.edge_columns.values() for name in names):
+        file.write(f'<key id="{name}" for="edge" attr.name="{name}" attr.type="double"/>\n')
     file.write('<graph edgedefault="directed">\n')
     for node_type in network.schema.node_types:
         kept = _kept_columns(network, node_type)
@@ -61,15 +63,16 @@ def write_graphml(network: Network, file: TextIO) -> None:
                 if value is not None
             )
             file.write(f"<node id={_quoted(_key(node_type, row))}>{data}</node>\n")
-    for source, target, relation in _edges(network):
+    for source, target, relation, more in _edges(network):
         ends = f"source={_quoted(source)} target={_quoted(target)}"
-        file.write(f'<edge {ends}><data key="e">{_escaped(relation)}</data></edge>\n')
+        numbers = "".join(f'<data key="{name}">{value!r}</data>' for name, value in more.items())
+        file.write(f'<edge {ends}><data key="e">{_escaped(relation)}</data>{numbers}</edge>\n')
     file.write("</graph>\n</graphml>\n")
 
 
 def _node(node_type: NodeType, row: dict[str, Any]) -> dict[str, Any]:
     """A node's values for JSON; a kept column is renamed if its name is taken."""
-    taken = {"type", "node", *KEYS} - {"keep"}
+    taken = {"type", "node", *(c.key for c in NODE_COLUMNS if not c.prefix)}
     node = {"id": _key(node_type, row), "type": node_type, "node": row["id"]}
     for column, value in row.items():
         if node_column(column).prefix:
@@ -99,10 +102,13 @@ def _key(node_type: NodeType, row: dict[str, Any]) -> str:
     return f"{node_type}:{row['id']}"
 
 
-def _edges(network: Network) -> Iterator[tuple[str, str, str]]:
+def _edges(network: Network) -> Iterator[tuple[str, str, str, dict[str, float]]]:
+    """Both ends, the relation, and the edge's weight and time if it has them."""
     for relation in network.schema.relations:
-        for source, target in edge_ids(network, relation):
-            yield f"{relation.source}:{source}", f"{relation.target}:{target}", relation.name
+        names = tuple(edge_columns(network, relation))
+        for source, target, *values in edge_rows(network, relation):
+            more = dict(zip(names, values, strict=True))
+            yield f"{relation.source}:{source}", f"{relation.target}:{target}", relation.name, more
 
 
 def _write_items(file: TextIO, items: Iterator[dict[str, Any]]) -> None:

@@ -14,9 +14,12 @@ import polars as pl
 from heterformer.errors import InputError
 from heterformer.network.build.frames import build_from_frames
 from heterformer.network.columns import node_column
-from heterformer.network.schema import NodeType
+from heterformer.network.interchange.rows import edge_columns, unused_name
+from heterformer.network.schema import EdgeColumn, NodeType
 from heterformer.network.store import Network
 from heterformer.untrusted import REVERSED
+
+EDGE_COLUMNS: dict[EdgeColumn, str] = {"weight": "edge_weight", "time": "edge_time"}  # in a HeteroData
 
 
 def from_hetero_data(
@@ -26,6 +29,11 @@ def from_hetero_data(
     ids: Mapping[NodeType, Sequence[Any]] | None = None,
     labels: Mapping[NodeType, Sequence[Any]] | None = None,
     columns: Mapping[str, Mapping[NodeType, Sequence[Any]]] | None = None,
+    attributes: Mapping[NodeType, Mapping[str, Sequence[Any]]] | None = None,
+    attribute_kinds: Mapping[NodeType, Mapping[str, str]] | None = None,
+    weight: str | None = None,
+    time: str | None = None,
+    text_from: Mapping[NodeType, str] | None = None,
     out: Path | str | None = None,
     **spec: Any,
 ) -> Network:
@@ -39,6 +47,9 @@ def from_hetero_data(
     for values_by_type in (*by_key.values(), ids):
         for node_type, sequence in values_by_type.items():
             _check_length(data, node_type, sequence)
+    for node_type, sequences in (attributes or {}).items():
+        for sequence in sequences.values():
+            _check_length(data, node_type, sequence)
     nodes: dict[str, Any] = {}
     frames: dict[str, pl.DataFrame] = {}
     names: dict[NodeType, list[str]] = {}
@@ -48,13 +59,23 @@ def from_hetero_data(
         values = {key: list(by_key[key][node_type]) for key in by_key if node_type in by_key[key]}
         frames[node_type] = pl.DataFrame({"id": names[node_type], **values})
         nodes[node_type] = {key: key for key in ("id", *values)}
-    relations, edges = _relations(data, names)
+        if own := (attributes or {}).get(node_type):
+            taken = set(frames[node_type].columns)
+            features = {name: unused_name(name, taken) for name in own}
+            series = [pl.Series(features[name], list(sequence)) for name, sequence in own.items()]
+            frames[node_type] = frames[node_type].with_columns(series)
+            kinds = (attribute_kinds or {}).get(node_type)
+            declared = {features[name]: kind for name, kind in kinds.items()} if kinds else None
+            nodes[node_type]["attributes"] = declared or list(features.values())
+        if node_type in (text_from or {}):
+            nodes[node_type]["text_from"] = (text_from or {})[node_type]
+    relations, edges = _relations(data, names, {"weight": weight, "time": time})
     return build_from_frames(
         {"missing": [], **spec, "nodes": nodes, "relations": relations}, frames, edges, out
     )
 
 
-def to_hetero_data(network: Network) -> Any:
+def to_hetero_data(network: Network, vectors: Any = None) -> Any:
     """See ``Network.to_hetero_data``."""
     torch, hetero_data = import_libraries()
     data = hetero_data()
@@ -63,14 +84,45 @@ def to_hetero_data(network: Network) -> Any:
         for column in network.columns(node_type):
             if not node_column(column).prefix:
                 data[node_type][column] = network.column(node_type, column).to_pylist()
+        if kinds := network.attribute_kinds.get(node_type):
+            data[node_type].attributes = {n: network.attribute(node_type, n).to_list() for n in kinds}
     for relation in network.schema.relations:
         edges = np.stack(network.edges(relation.name)).astype(np.int64)
-        data[relation.source, relation.name, relation.target].edge_index = torch.from_numpy(edges)
+        store = data[relation.source, relation.name, relation.target]
+        store.edge_index = torch.from_numpy(edges)
+        for column, values in edge_columns(network, relation).items():
+            store[EDGE_COLUMNS[column]] = torch.from_numpy(np.array(values))
+    for node_type, matrix in _matrices(network, vectors).items():
+        data[node_type].x = torch.from_numpy(np.array(matrix, dtype=np.float32))
     return data
 
 
+def _matrices(network: Network, vectors: Any) -> dict[NodeType, Any]:
+    """The features of each type: from a mapping, or from vectors in a file."""
+    if vectors is None:
+        return {}
+    if not isinstance(vectors, Mapping):
+        _check_ids(network, vectors)
+        vectors = {node_type: vectors.matrix(node_type) for node_type in vectors.types}
+    counts = network.schema.counts
+    matrices = {name: matrix for name, matrix in vectors.items() if name in counts}  # without author.h0
+    for node_type, matrix in matrices.items():
+        if np.ndim(matrix) != 2 or len(matrix) != counts[node_type]:
+            expected = f"expected ({counts[node_type]}, d), one row for each node"
+            raise InputError(f"vectors of {node_type!r} have the shape {np.shape(matrix)}, {expected}.")
+    return matrices
+
+
+def _check_ids(network: Network, vectors: Any) -> None:
+    for node_type in vectors.types:
+        known = node_type in network.schema.node_types
+        if not known or list(vectors.ids(node_type)) != network.ids(node_type):
+            problem = f"its {node_type} nodes are not those of {network.path} in the same order"
+            raise InputError(f"{vectors.path}: {problem}; embed this network.")
+
+
 def _relations(
-    data: Any, names: Mapping[NodeType, list[str]]
+    data: Any, names: Mapping[NodeType, list[str]], columns: Mapping[EdgeColumn, str | None]
 ) -> tuple[dict[str, Any], dict[str, pl.DataFrame]]:
     kept: list[Any] = []
     for edge_type in data.edge_types:
@@ -86,14 +138,26 @@ def _relations(
     for source, relation, target in kept:
         name = relation if name_counts[relation] == 1 else f"{source}-{relation}-{target}"
         index = _edge_index(data, source, relation, target, names)
+        store = data[source, relation, target]
+        values: dict[str, Any] = {c: store[n] for c, n in columns.items() if n is not None and n in store}
         relations[name] = {"from": source, "to": target, "columns": ["source", "target"]}
+        relations[name] |= {column: column for column in values}
         frames[name] = pl.DataFrame(
             {
                 "source": pl.Series(names[source], dtype=pl.String).gather(index[0]),
                 "target": pl.Series(names[target], dtype=pl.String).gather(index[1]),
+                **{column: _edge_values(tensor, column, index) for column, tensor in values.items()},
             }
         )
     return relations, frames
+
+
+def _edge_values(tensor: Any, name: str, index: Any) -> Any:
+    """One value per edge."""
+    if tensor.ndim != 1 or len(tensor) != index.shape[1]:
+        problem = f"the HeteroData's {name!r} has the shape {tuple(tensor.shape)}"
+        raise InputError(f"{problem}, expected one value for each of {index.shape[1]} edges.")
+    return tensor.cpu().numpy()
 
 
 def _transposed(data: Any, one: Any, other: Any) -> bool:

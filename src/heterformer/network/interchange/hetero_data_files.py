@@ -9,24 +9,36 @@ from typing import Any
 from heterformer.errors import InputError
 from heterformer.files import new_folder, reading
 from heterformer.network.columns import NODE_COLUMNS
-from heterformer.network.interchange.hetero_data import from_hetero_data, import_libraries, to_hetero_data
+from heterformer.network.interchange.hetero_data import (
+    EDGE_COLUMNS,
+    from_hetero_data,
+    import_libraries,
+    to_hetero_data,
+)
 from heterformer.network.store import Network
 
 FORMAT = 1
 VALUES, TENSORS = "hetero_data.json", "hetero_data.safetensors"
-SPEC_KEYS = ("name", "predict", "neighbors", "max_tokens", "test_batch_size", "missing")
+SPEC_KEYS = (
+    *("name", "predict", "neighbors", "max_tokens", "test_batch_size", "missing"),
+    *("weight", "time", "text_from", "attribute_kinds"),
+)
 
 
 def save_network(network: Network, folder: Path | str) -> None:
     """A network as ``HeteroData`` in a new folder, with all that ``open_network`` needs."""
     schema = network.schema
-    spec = {
+    spec: dict[str, Any] = {
         "name": network.name,
         "predict": schema.predict,
         "neighbors": dict(schema.neighbors),
         "max_tokens": schema.max_tokens,
         "test_batch_size": schema.test_batch_size,
     }
+    columns = {column for names in network.edge_columns.values() for column in names}
+    spec |= {column: EDGE_COLUMNS[column] for column in sorted(columns)}
+    spec |= {"text_from": network.text_from} if network.text_from else {}
+    spec |= {"attribute_kinds": network.attribute_kinds} if network.attribute_kinds else {}
     save_hetero_data(to_hetero_data(network), folder, spec)
 
 
@@ -86,7 +98,9 @@ def open_network(folder: Path | str, out: Path | str | None = None, **spec: Any)
     if not texts:
         problem = "no node type has 'text', a list of strings"
         raise InputError(f"{folder}: {problem}; build with Network.from_hetero_data, which takes texts.")
-    return from_hetero_data(data, texts, ids=ids, columns=columns, out=out, **{**saved, **spec})
+    attributes = {t: data[t].attributes for t in data.node_types if "attributes" in data[t]}
+    parts: dict[str, Any] = {"ids": ids, "columns": columns, "attributes": attributes}
+    return from_hetero_data(data, texts, **parts, out=out, **{**saved, **spec})
 
 
 def is_hetero_data(folder: Path) -> bool:

@@ -1,4 +1,4 @@
-"""Test pairs of relations other than the predicted one: whose paper, in which venue."""
+"""Test pairs of relations other than the predicted ones: whose paper, in which venue."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ SHARE = 0.2  # of a relation's source nodes that get a pair, as in the test part
 
 
 def other_relations(network: Network) -> tuple[Relation, ...]:
-    """All relations but the predicted one."""
-    return tuple(r for r in network.schema.relations if r.name != network.schema.predict)
+    """All relations but the predicted ones."""
+    return tuple(r for r in network.schema.relations if r not in network.schema.predicted)
 
 
 def named_relations(network: Network, names: str) -> tuple[Relation, ...]:
-    """The relations of a comma-separated list; each must be another than the predicted one."""
+    """The relations of a comma-separated list; none may be a predicted one."""
     known = {r.name: r for r in other_relations(network)}
     listed = [name.strip() for name in names.split(",")]
     for name in listed:

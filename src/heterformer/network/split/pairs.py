@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from heterformer.network.schema import Relation, Schema
+
 Pairs = NDArray[np.int64]  # (P, 2): query row, key row
 
 
@@ -15,10 +17,14 @@ def one_per_query(sources: NDArray[np.int64], targets: NDArray[np.int64], rng: n
     return np.stack([queries.astype(np.int64), targets[chosen].astype(np.int64)], axis=1)
 
 
-def unordered_key(
-    source: NDArray[np.int64], target: NDArray[np.int64], targets: int, homogeneous: bool
-) -> NDArray[np.int64]:
-    """A number per pair that is the same for (a, b) and (b, a) where both ends are of one type."""
-    if homogeneous:
-        source, target = np.minimum(source, target), np.maximum(source, target)
-    return source * targets + target
+def pair_keys(schema: Schema, relation: Relation, pairs: Pairs) -> NDArray[np.int64]:
+    """A number per pair: the same for the same two nodes, in whatever order and by whatever relation.
+
+    Of relations that join other types the numbers do not compare.
+    """
+    first, second = pairs[:, 0], pairs[:, 1]
+    if relation.source == relation.target:
+        first, second = np.minimum(first, second), np.maximum(first, second)
+    if relation.source > relation.target:  # the same number from either side
+        return second * schema.counts[relation.source] + first
+    return first * schema.counts[relation.target] + second

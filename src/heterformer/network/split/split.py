@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -16,27 +17,80 @@ from heterformer.files import replace_file
 from heterformer.network.columns import PARTS_BY_WORD
 from heterformer.network.schema import NodeType, Relation
 from heterformer.network.split.other_pairs import named_relations
-from heterformer.network.split.pairs import Pairs, unordered_key
+from heterformer.network.split.pairs import Pairs, pair_keys
 from heterformer.network.store import Network
+from heterformer.stored import parquet_metadata, read_parquet
 
 Part = Literal["train", "validation", "test"]
 PARTS: tuple[Part, ...] = ("train", "validation", "test")
+TIMES = "heterformer.times"  # in the metadata of a stored split
+
+
+class TimeCuts(NamedTuple):
+    """Where a split by time divides: training sees what is earlier, the test begins."""
+
+    train_until: float
+    validation_until: float
 
 
 @dataclass(frozen=True)
-class Split:
-    """One positive pair per query node, in three parts, and the nodes that training must not see."""
+class PairParts:
+    """The pairs of one predicted relation, in three parts."""
 
     train: Pairs
     validation: Pairs
     test: Pairs
-    hidden: dict[NodeType, NDArray[np.int64]] = field(default_factory=dict)
-    others: dict[str, Pairs] = field(default_factory=dict)  # test pairs of other relations, by name
+    new: Pairs = field(default_factory=lambda: np.empty((0, 2), dtype=np.int64))
+    """Of nodes that a network has got since training; see ``on_other_network``."""
 
     @property
     def held_out(self) -> Pairs:
-        """The pairs of the predicted relation that no neighbourhood may show, in either direction."""
-        return np.concatenate([self.validation, self.test])
+        """The pairs that no neighbourhood may show, in either direction."""
+        return np.concatenate([self.validation, self.test, self.new])
+
+
+@dataclass(frozen=True)
+class Split:
+    """The pairs of each predicted relation, in three parts, and the nodes that training must not see."""
+
+    pairs: dict[str, PairParts]  # by predicted relation
+    hidden: dict[NodeType, NDArray[np.int64]] = field(default_factory=dict)
+    others: dict[str, Pairs] = field(default_factory=dict)  # test pairs of other relations, by name
+    times: TimeCuts | None = None  # of a split by time
+
+    @property
+    def first(self) -> PairParts:
+        """The pairs of the first predicted relation, which is the only one of most networks."""
+        return next(iter(self.pairs.values()))
+
+    @property
+    def train(self) -> Pairs:
+        """The first predicted relation's."""
+        return self.first.train
+
+    @property
+    def validation(self) -> Pairs:
+        """The first predicted relation's."""
+        return self.first.validation
+
+    @property
+    def test(self) -> Pairs:
+        """The first predicted relation's."""
+        return self.first.test
+
+    @property
+    def held_out(self) -> Pairs:
+        """The first predicted relation's."""
+        return self.first.held_out
+
+    @property
+    def hidden_pairs(self) -> dict[str, Pairs]:
+        """Of each relation, the pairs that no neighbourhood may show, in either direction."""
+        return {name: parts.held_out for name, parts in self.pairs.items()} | self.others
+
+    def part(self, part: Part | Literal["new"]) -> dict[str, Pairs]:
+        """One part of each predicted relation."""
+        return {name: getattr(parts, part) for name, parts in self.pairs.items()}
 
     def without_hidden(self, pairs: Pairs, relation: Relation) -> Pairs:
         """The pairs of a relation neither of whose ends training must not see."""
@@ -50,53 +104,86 @@ class Split:
     def save(self, path: Path | str, network: Network) -> None:
         """A Parquet table of ids: (part, query, key), and ("hidden", id, type) for hidden nodes.
 
-        Test pairs of other relations have the relation's name in a fourth column.
+        Pairs of all relations but the first predicted one have the relation's name in a fourth column.
         """
-        schema = network.schema
-        frames = [_as_frame(network, schema.predicted, part, getattr(self, part)) for part in PARTS]
-        for name, pairs in self.others.items():
-            frames.append(
-                _as_frame(network, schema.relation(name), "test", pairs).with_columns(relation=pl.lit(name))
-            )
+        schema, (first, *more) = network.schema, self.pairs.items()
+        frames = [_as_frame(network, schema.relation(first[0]), p, getattr(first[1], p)) for p in PARTS]
+        named = [(name, part, getattr(parts, part)) for name, parts in more for part in PARTS]
+        tests: list[tuple[str, Part, Pairs]] = [(n, "test", pairs) for n, pairs in self.others.items()]
+        for name, part, pairs in named + tests:
+            frame = _as_frame(network, schema.relation(name), part, pairs)
+            frames.append(frame.with_columns(relation=pl.lit(name)))
         for node_type, rows in self.hidden.items():
             ids = pl.Series(network.ids(node_type), dtype=pl.String).gather(rows)
             types = [node_type] * len(rows)
             frames.append(pl.DataFrame({"part": ["hidden"] * len(rows), "query": ids, "key": types}))
         try:
             with replace_file(Path(path)) as partial:
-                pl.concat(frames, how="diagonal_relaxed").write_parquet(partial)
+                metadata = {} if self.times is None else {TIMES: json.dumps(self.times)}
+                pl.concat(frames, how="diagonal_relaxed").write_parquet(partial, metadata=metadata)
         except OSError as error:
             raise InputError(f"{path}: the split cannot be written ({error.strerror or error}).") from None
 
     @classmethod
     def open(cls, path: Path | str, network: Network) -> Split:
         """Read a split that ``save`` wrote, or a table of the same form."""
+        return cls.from_table(SplitTable.open(path), network, path)
+
+    @classmethod
+    def from_table(cls, table: SplitTable, network: Network, path: Path | str) -> Split:
+        """A split whose ids are those of a network; ``path`` is for errors."""
+        frame, first = table.pairs, network.schema.predicted[0]
+        pairs = {}
+        for predicted in network.schema.predicted:
+            own = pl.col("relation") == predicted.name
+            own = own | pl.col("relation").is_null() if predicted == first else own
+            pairs[predicted.name] = _pair_parts(frame.filter(own), network, predicted)
+        others = _other_pairs(frame.filter(~pl.col("relation").is_in(list(pairs))), network, path)
+        types = table.hidden["key"].unique(maintain_order=True)
+        ids = {t: table.hidden.filter(pl.col("key") == t)["query"].to_list() for t in types}
+        _check_pairs(network, pairs, path)
+        hidden_rows = {t: network.rows(t, ids[t]) for t in types}
+        return cls(pairs, hidden=hidden_rows, others=others, times=table.times)
+
+
+class SplitTable(NamedTuple):
+    """A stored split before its ids are looked up."""
+
+    pairs: pl.DataFrame  # part, query, key, relation (null: the first predicted one)
+    hidden: pl.DataFrame  # the id is in the column query, the type in the column key
+    times: TimeCuts | None
+
+    @classmethod
+    def open(cls, path: Path | str) -> SplitTable:
+        """Read a table whose form is checked, its ids are not."""
         try:
-            table = pl.read_parquet(path, glob=False)
+            table, metadata = read_parquet(Path(path)), parquet_metadata(Path(path))
+            saved = metadata.get(TIMES)
+            times = None if saved is None else TimeCuts(*map(float, json.loads(saved)))
             frame = table.select(pl.col("part", "query", "key").cast(pl.String))
-        except (OSError, pl.exceptions.PolarsError):
+        except (InputError, pl.exceptions.PolarsError, ValueError, TypeError):
             expected = "expected a Parquet table with the columns part, query and key"
             raise InputError(f"{path}: not a split, {expected}.") from None
-        others: dict[str, Pairs] = {}
-        if "relation" in table.columns:
-            others = _other_pairs(frame.with_columns(table["relation"].cast(pl.String)), network, path)
-            frame = frame.filter(table["relation"].is_null())
+        named = "relation" in table.columns
+        relation = table["relation"].cast(pl.String) if named else pl.lit(None, pl.String)
+        frame = frame.with_columns(relation=relation)
         words = {**PARTS_BY_WORD, "hidden": "hidden"}
         if unknown := sorted(set(frame["part"].unique().fill_null("").to_list()) - set(words)):
             expected = "expected 'train', 'validation', 'test' or 'hidden'"
             raise InputError(f"{path}: column 'part': found {unknown[0]!r}, {expected}.")
         frame = frame.with_columns(pl.col("part").replace_strict(words))
-        predicted = network.schema.predicted
-        parts: dict[Part, Pairs] = {}
-        for part in PARTS:
-            rows = frame.filter(pl.col("part") == part)
-            query = network.rows(predicted.source, rows["query"].to_list())
-            parts[part] = np.stack([query, network.rows(predicted.target, rows["key"].to_list())], axis=1)
-        hidden = frame.filter(pl.col("part") == "hidden")
-        types = hidden["key"].unique(maintain_order=True)
-        ids = {t: hidden.filter(pl.col("key") == t)["query"].to_list() for t in types}
-        _check_pairs(network, parts, path)
-        return cls(**parts, hidden={t: network.rows(t, ids[t]) for t in types}, others=others)
+        is_hidden = pl.col("part") == "hidden"
+        return cls(frame.filter(~is_hidden), frame.filter(is_hidden), times)
+
+
+def _pair_parts(frame: pl.DataFrame, network: Network, relation: Relation) -> PairParts:
+    """The rows of one relation by part."""
+    parts: dict[Part, Pairs] = {}
+    for part in PARTS:
+        rows = frame.filter(pl.col("part") == part)
+        query = network.rows(relation.source, rows["query"].to_list())
+        parts[part] = np.stack([query, network.rows(relation.target, rows["key"].to_list())], axis=1)
+    return PairParts(**parts)
 
 
 def _as_frame(network: Network, relation: Relation, part: Part, pairs: Pairs) -> pl.DataFrame:
@@ -106,7 +193,7 @@ def _as_frame(network: Network, relation: Relation, part: Part, pairs: Pairs) ->
 
 
 def _other_pairs(frame: pl.DataFrame, network: Network, path: Path | str) -> dict[str, Pairs]:
-    """The pairs of relations other than the predicted one; each must be an edge."""
+    """The pairs of relations other than the predicted ones; each must be an edge."""
     pairs: dict[str, Pairs] = {}
     for (name,), rows in frame.drop_nulls("relation").group_by("relation", maintain_order=True):
         relation = named_relations(network, str(name))[0]
@@ -122,21 +209,28 @@ def _other_pairs(frame: pl.DataFrame, network: Network, path: Path | str) -> dic
     return pairs
 
 
-def _check_pairs(network: Network, parts: Mapping[Part, Pairs], path: Path | str) -> None:
-    """Pairs of a table must be edges, and no two nodes a pair of two parts, in either order."""
-    relation, counts = network.schema.predicted, network.schema.counts
-    homogeneous = relation.source == relation.target
-    adjacency = network.adjacency(relation.source, relation.target)
-    number = network.schema.edge_types.index(relation.forward)
-    keys = {}
-    for part, pairs in parts.items():
-        keys[part] = unordered_key(pairs[:, 0], pairs[:, 1], counts[relation.target], homogeneous)
-        wrong = ~adjacency.joined(pairs[:, 0], pairs[:, 1], [number])
-        for other in keys:
-            if other != part:
-                wrong |= np.isin(keys[part], keys[other])
-        if wrong.any():
-            query, key = pairs[int(wrong.argmax())]
-            ids = (network.ids(relation.source, [query])[0], network.ids(relation.target, [key])[0])
-            expected = f"expected an edge of {relation.name!r} that is in one part only"
-            raise InputError(f"{path}: found the {part} pair {ids[0]!r}, {ids[1]!r}, {expected}.")
+def _check_pairs(network: Network, pairs: Mapping[str, PairParts], path: Path | str) -> None:
+    """Pairs of a table must be edges, and no two nodes a pair of two parts, in either order.
+
+    That holds across relations as well: two nodes that one relation holds out are no pair that another
+    learns from.
+    """
+    taken: dict[frozenset[NodeType], dict[Part, NDArray[np.int64]]] = {}
+    for name, parts in pairs.items():
+        relation = network.schema.relation(name)
+        adjacency = network.adjacency(relation.source, relation.target)
+        number = network.schema.edge_types.index(relation.forward)
+        known = taken.setdefault(frozenset((relation.source, relation.target)), {})
+        for part in PARTS:
+            of_part = getattr(parts, part)
+            keys = pair_keys(network.schema, relation, of_part)
+            wrong = ~adjacency.joined(of_part[:, 0], of_part[:, 1], [number])
+            for other, others in known.items():
+                if other != part:
+                    wrong |= np.isin(keys, others)
+            if wrong.any():
+                query, key = of_part[int(wrong.argmax())]
+                ids = (network.ids(relation.source, [query])[0], network.ids(relation.target, [key])[0])
+                expected = f"expected an edge of {relation.name!r} that is in one part only"
+                raise InputError(f"{path}: found the {part} pair {ids[0]!r}, {ids[1]!r}, {expected}.")
+            known[part] = np.concatenate([known.get(part, keys[:0]), keys])

@@ -6,15 +6,15 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from math import isfinite
+from math import inf, isfinite
 from typing import Any, Literal, NamedTuple, Protocol
 
 import polars as pl
 
 from heterformer.errors import InputError
-from heterformer.untrusted import shown
+from heterformer.untrusted import short_repr
 
-Kind = Literal["id", "ids", "labels", "text", "time", "value"]
+Kind = Literal["id", "ids", "labels", "text", "time", "value", "attribute", "weight"]
 
 DTYPES: dict[Kind, pl.DataType] = {
     "id": pl.String(),
@@ -23,7 +23,12 @@ DTYPES: dict[Kind, pl.DataType] = {
     "text": pl.String(),
     "time": pl.Float64(),
     "value": pl.String(),
+    "attribute": pl.String(),
+    "weight": pl.Float64(),
 }
+A_TIME = "a number or a date such as 2023-08-06"
+A_WEIGHT = "a number of at least 0"
+AN_ATTRIBUTE = "one number, text or true or false per node"
 LARGEST_WHOLE = 2.0**53  # floats from here on leave out whole numbers
 DATES = ("%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S", "%d-%b-%Y", "%Y-%m", "%Y/%m/%d")
 
@@ -102,6 +107,12 @@ def converted(values: pl.Series, column: Column, where: str, first_row: int) -> 
             return _as_times(values, place, column.missing)
         case "labels":
             return _as_labels(values, column, place)
+        case "weight":
+            return _as_weights(values, place)
+        case "attribute":
+            if values.dtype.is_nested() or values.dtype == pl.Binary:
+                raise _wrong_kind(values, place, AN_ATTRIBUTE)
+            return values.cast(pl.String)
         case "value":
             if values.dtype == pl.Binary:
                 raise _wrong_kind(values, place, "text, numbers or dates")
@@ -229,7 +240,7 @@ def _as_times(values: pl.Series, place: Place, missing: Sequence[str] = ()) -> p
         times = values.cast(pl.Float64).fill_nan(None)
         if times.is_infinite().any():
             row = int(times.is_infinite().fill_null(False).arg_max() or 0)
-            raise place.error(row, f"found {times[row]}, expected a number or a date such as 2023-08-06")
+            raise place.error(row, f"found {times[row]}, expected {A_TIME}")
         return times
     if values.dtype in (pl.Date, pl.Datetime):
         return (values.dt.year() + (values.dt.ordinal_day() - 1) / 366).cast(pl.Float64)
@@ -240,13 +251,38 @@ def _as_times(values: pl.Series, place: Place, missing: Sequence[str] = ()) -> p
     times = values.map_elements(time_value, return_dtype=pl.Float64)
     if (wrong := times.is_null() & values.is_not_null()).any():
         row = int(wrong.arg_max() or 0)
-        raise place.error(row, f"found {shown(values[row])}, expected a number or a date such as 2023-08-06")
+        raise place.error(row, f"found {short_repr(values[row])}, expected {A_TIME}")
     return times
+
+
+def weight_value(text: str) -> float | None:
+    """A weight, or None if it cannot be one: no number, negative or infinite."""
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if 0 <= number < inf else None
+
+
+def _as_weights(values: pl.Series, place: Place) -> pl.Series:
+    """Numbers; an empty field is missing, which whoever reads them may refuse."""
+    if values.dtype == pl.String:
+        values = values.set(values.str.strip_chars() == "", None)
+        numbers = values.str.strip_chars().cast(pl.Float64, strict=False)
+    elif values.dtype.is_numeric() or values.dtype == pl.Null:
+        numbers = values.cast(pl.Float64)
+    else:
+        raise _wrong_kind(values, place, A_WEIGHT)
+    sound = (numbers >= 0) & numbers.is_finite()
+    if (wrong := values.is_not_null() & ~sound.fill_null(False)).any():
+        row = int(wrong.arg_max() or 0)
+        raise place.error(row, f"found {short_repr(values[row])}, expected {A_WEIGHT}")
+    return numbers
 
 
 def _wrong_kind(values: pl.Series, place: Place, expected: str) -> InputError:
     present = values.list.len() > 0 if isinstance(values.dtype, pl.List) else values.is_not_null()
     row = int(present.arg_max() or 0)
     value = values.slice(row, 1).to_list()
-    found = f"found {shown(value[0])} (type {values.dtype})" if value else f"type {values.dtype}"
-    return place.error(row, f"{found}, expected {expected}")
+    problem = f"found {short_repr(value[0])} (type {values.dtype})" if value else f"type {values.dtype}"
+    return place.error(row, f"{problem}, expected {expected}")

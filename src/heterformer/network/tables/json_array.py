@@ -57,8 +57,8 @@ def array_records(stream: BinaryIO, where: str, sizes: Sizes | None = None) -> I
                     text, at = text[at:] + decoder.decode(block, final=ended), 0
                     continue
                 if at < len(text) or depth:
-                    found = error if at < len(text) else "the array has no closing bracket"
-                    raise InputError(f"{where}: record {number + 1}: {found}: {CUT_SHORT}.") from None
+                    problem = error if at < len(text) else "the array has no closing bracket"
+                    raise InputError(f"{where}: record {number + 1}: {problem}: {CUT_SHORT}.") from None
                 return
             number += 1
             # Line breaks stand between values only, never inside a string.

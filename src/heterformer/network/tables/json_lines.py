@@ -14,6 +14,9 @@ import polars as pl
 
 from heterformer.errors import InputError
 from heterformer.network.tables.column import (
+    A_TIME,
+    A_WEIGHT,
+    AN_ATTRIBUTE,
     DTYPES,
     LARGEST_WHOLE,
     Chunk,
@@ -21,6 +24,7 @@ from heterformer.network.tables.column import (
     display_text,
     missing_column,
     time_value,
+    weight_value,
 )
 from heterformer.network.tables.json_array import array_records
 from heterformer.network.tables.packed import unpacked
@@ -143,6 +147,12 @@ class _Reader:
                 return value
             case "time":
                 return self._time(value, line)
+            case "weight":
+                return self._weight(value, line)
+            case "attribute":
+                if isinstance(value, (list, dict)):
+                    raise self._error(line, value, AN_ATTRIBUTE)
+                return display_text(value)
             case _:
                 return display_text(value)
 
@@ -177,8 +187,16 @@ class _Reader:
             return None
         time = None if isinstance(value, bool) else time_value(str(value))
         if time is None:
-            raise self._error(line, value, "a number or a date such as 2023-08-06")
+            raise self._error(line, value, A_TIME)
         return time
+
+    def _weight(self, value: Any, line: int) -> float | None:
+        if isinstance(value, str) and not value.strip():
+            return None
+        weight = None if isinstance(value, bool) else weight_value(str(value))
+        if weight is None:
+            raise self._error(line, value, A_WEIGHT)
+        return weight
 
     def _error(self, line: int, value: Any, expected: str) -> InputError:
         text = json.dumps(value, ensure_ascii=False)

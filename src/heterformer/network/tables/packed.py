@@ -27,7 +27,7 @@ def unpacked(raw: BinaryIO, path: Path, allowance: int = ALLOWANCE) -> BinaryIO:
 
 
 class _Unpacked(io.RawIOBase):
-    """A gzip stream of at most so many bytes."""
+    """A gzip stream with a maximum unpacked size."""
 
     def __init__(self, raw: BinaryIO, path: Path, most: int) -> None:
         self._file = gzip.GzipFile(fileobj=raw)
@@ -46,6 +46,6 @@ class _Unpacked(io.RawIOBase):
         data = self._file.read(len(buffer))
         buffer[: len(data)] = data
         if self._file.tell() > self._most:
-            found = f"unpacks to more than {self._most / 1e9:,.1f} GB, {RATIO} times its size"
-            raise InputError(f"{self._path}: {found}; if that is right, unpack it and name the plain file.")
+            problem = f"unpacks to more than {self._most / 1e9:,.1f} GB, {RATIO} times its size"
+            raise InputError(f"{self._path}: {problem}; if that is right, unpack it and name the plain file.")
         return len(data)

@@ -18,6 +18,8 @@ from heterformer.models.plm.attention import NO_POSITIONS, Positions, attend, at
 from heterformer.models.plm.dropout import dropped
 from heterformer.models.plm.packing import Packing
 
+COMPILED = "_compiled_outputs"  # an attribute of a PLM
+
 
 class Projection(NamedTuple):
     """A linear map of states to queries, keys or values."""
@@ -65,6 +67,14 @@ class Layout(ABC):
     def outputs(self, depth: int, hidden: Tensor, mixture: Tensor) -> Tensor:
         """The layer behind its attention: (Q, d) states and the mixtures they attended to, to (Q, d)."""
 
+    def behind_attention(self, depth: int, hidden: Tensor, mixture: Tensor) -> Tensor:
+        """``outputs``, compiled if the PLM is to be (``compile_layers``)."""
+        compiled = getattr(self.plm, COMPILED, None)
+        if compiled is None:
+            return self.outputs(depth, hidden, mixture)
+        result: Tensor = compiled(self, depth, hidden, mixture)
+        return result
+
     def attention_input(self, depth: int, states: Tensor) -> Tensor:
         """What queries, keys and values are made of: the states, or their normalisation."""
         return states
@@ -87,12 +97,13 @@ class Layout(ABC):
         They enter as other tokens do, but without a position.
         """
         states = self.attention_input(depth, hidden)
-        virtual = None if virtual is None else self.attention_input(depth, virtual)
+        if virtual is not None:
+            virtual = self.attention_input(depth, self.packing.each_window(virtual))
         if not first_only:
-            return self.outputs(depth, hidden, self.attention(depth, states, virtual))
+            return self.behind_attention(depth, hidden, self.attention(depth, states, virtual))
         first = hidden.index_select(0, self.packing.first)  # (U, d)
         mixture = self.attention_of_first(depth, self.attention_input(depth, first), states, virtual)
-        return self.outputs(depth, first, mixture)
+        return self.packing.average_windows(self.behind_attention(depth, first, mixture))
 
     def attention(self, depth: int, states: Tensor, virtual: Tensor | None) -> Tensor:
         """MHA(H, H~): queries from the text, keys and values from the text and the virtual tokens (Eq. 4)."""
@@ -129,6 +140,18 @@ class Layout(ABC):
         if value_map.bias is not None:  # totals (U, H) are 1 but for dropout
             mixture = mixture + totals[:, :, None] * value_map.bias.view(self.heads, self.head_size)
         return mixture.flatten(1)
+
+
+def compile_layers(plm: Any, layout: type[Layout], backend: Any = "inductor") -> None:
+    """Compile what a layer does behind its attention, for any number of tokens.
+
+    Each layer is compiled once. Attention is not compiled: its shapes differ from batch to batch, and on GPUs
+    it is one kernel already.
+    """
+    config = torch._dynamo.config
+    config.recompile_limit = max(config.recompile_limit, 4 * len(layout.layers_of(plm)))
+    compiled = torch.compile(layout.outputs, dynamic=True, backend=backend)
+    object.__setattr__(plm, COMPILED, compiled)  # no module, and no part of the weights
 
 
 def position_embedded(

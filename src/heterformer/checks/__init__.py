@@ -1,0 +1,1 @@
+"""``heterformer check``: whether a network, a run or vectors are still as they were written."""

@@ -1,0 +1,212 @@
+"""The command line: runs one command and reports an error once, in one sentence."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from io import TextIOWrapper
+from typing import Any, NoReturn
+
+import tyro
+from rich.text import Text
+
+from heterformer import __version__
+from heterformer.cli.checks import is_local_main
+from heterformer.cli.commands import COMMANDS, DISTRIBUTED
+from heterformer.cli.flags import (
+    check_command,
+    check_flags,
+    check_one_query,
+    check_unicode,
+    check_values,
+    flag_names,
+    in_flags,
+    with_defaults,
+    with_neighbor_flags,
+)
+from heterformer.cli.training_flags import training_defaults
+from heterformer.comparison.options import ComparedTrainingOptions
+from heterformer.errors import (
+    InputError,
+    OptionError,
+    ReportedElsewhereError,
+    first_line,
+    is_out_of_memory,
+    with_short_values,
+)
+from heterformer.escapes import FALLBACK
+from heterformer.models.options import EveryModelOptions
+from heterformer.progress import messages, plain_lines, say
+
+# Commands with training options, and the argument that has them.
+TRAINING = {
+    "train": "options",
+    "finetune": "options",
+    "compare": "options",
+    "plan": "training",
+    "tune": "options",
+}
+ENDLESS = ("serve",)  # commands that wait for others most of the time and have no end
+LINGER = 60.0  # seconds that a process waits for another one to print the error
+
+
+def run(arguments: Sequence[str] | None = None) -> None:
+    """Run one command. An ``InputError`` is printed as one sentence, with exit code 1; Ctrl-C gives 130."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if list(arguments) == ["--version"]:
+        print(f"heterformer {__version__}")
+        return
+    signal.signal(signal.SIGTERM, _interrupt)  # so that a stopped build cleans up as an interrupted one does
+    try:
+        check_unicode(arguments)
+        _check_world_size(arguments)
+        _replace_unencodable()
+        name = next(iter(arguments), "")
+        with plain_lines(name) if name in COMMANDS and name not in ENDLESS else nullcontext():
+            _run(list(arguments))
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever read the output has seen enough, such as 'head'
+        _end_without_reader()
+    except ReportedElsewhereError:
+        _end_after_another()
+    except OptionError as error:
+        _fail(in_flags(error, COMMANDS.get(next(iter(arguments), ""))))
+    except InputError as error:
+        _fail(str(error))
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        _fail(with_short_values(f"{where}{error.strerror or error}."))
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        _fail(f"out of memory ({with_short_values(first_line(error))}); choose smaller values of options.")
+    except SystemExit as exit_:  # help, or words that tyro does not know
+        if exit_.code and not is_local_main():
+            _end_after_another()
+        try:
+            sys.stdout.flush()
+        except BrokenPipeError:
+            _end_without_reader()
+        raise
+    except KeyboardInterrupt:
+        say("interrupted")
+        sys.exit(130)
+
+
+def _run(words: list[str]) -> None:
+    """Parse a command's words, then call its function."""
+    name = next(iter(words), "")
+    check_command(name, COMMANDS)
+    _check_words(name, words[1:])
+    commands: dict[str, Callable[..., Any]] = {n: _summary(command) for n, command in COMMANDS.items()}
+    if name in COMMANDS:
+        commands[name] = COMMANDS[name]
+    if name in TRAINING:
+        start = _start_of_finetuning(words[1:]) if name == "finetune" else []
+        defaults = training_defaults([*words[1:], *start], every_model=name == "compare")
+        if name == "compare":
+            defaults = ComparedTrainingOptions.from_options(defaults)
+        commands[name] = with_defaults(COMMANDS[name], **{TRAINING[name]: defaults})
+    elif name == "search":
+        words = with_neighbor_flags(words)
+    tyro.extras.subcommand_cli_from_dict(
+        commands,
+        prog="heterformer",
+        description="Vectors for every node of a text-rich network.",
+        args=words,
+        console_outputs=is_local_main(),
+    )
+
+
+def _check_words(name: str, words: list[str]) -> None:
+    """Refuse flags that a command does not have, and a query without quotes; tyro would miss an argument."""
+    if name in COMMANDS and name != "dataset":
+        check_values(COMMANDS[name], words)
+    if name == "search":
+        check_one_query(words)  # flags may be node types
+    elif name == "dataset":
+        from heterformer.datasets.registry import DATASETS
+
+        builder = next(iter(words), "")
+        if builder in DATASETS:
+            check_flags(f"dataset {builder}", [*flag_names(DATASETS[builder])], words)
+            check_values(DATASETS[builder], words)
+    elif name in COMMANDS:
+        models = [n.replace("_", "-") for n in EveryModelOptions.option_names()] if name in TRAINING else []
+        check_flags(name, [*flag_names(COMMANDS[name]), *models], words)
+
+
+def _start_of_finetuning(words: list[str]) -> list[str]:
+    """The run that ``finetune`` starts from, as the flag that gives its options."""
+    from heterformer.training.run_folder import RunFolder  # which no other command needs so early
+
+    if not words or words[0].startswith("-"):
+        return []
+    RunFolder(words[0]).config()  # or it is not a run
+    return [f"--init={words[0]}"]
+
+
+@dataclass
+class _Summary:
+    """A command without arguments."""
+
+
+def _summary(command: Callable[..., Any]) -> type:
+    """A stand-in with a command's first sentence: tyro needs no more of the commands that do not run.
+
+    It is a class because tyro takes those without typeguard, which takes a while to import.
+    """
+    return type("Summary", (_Summary,), {"__doc__": (command.__doc__ or "").partition("\n\n")[0]})
+
+
+def _fail(sentence: str) -> NoReturn:
+    """Print the error, once: before the process group exists, it occurs in all processes."""
+    if not is_local_main() and not _process_group_is_initialized():
+        _end_after_another()
+    messages.print(Text.assemble(("error: ", "bold red"), sentence), soft_wrap=True)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # torchrun may send one while Python ends
+    sys.exit(1)
+
+
+def _end_without_reader() -> NoReturn:
+    """End as a program that SIGPIPE stops, without a word about it when Python closes its output."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(128 + signal.SIGPIPE)
+
+
+def _end_after_another() -> NoReturn:
+    """Fail silently, but later than the process that prints why: torchrun ends all as soon as one ends."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    time.sleep(LINGER)
+    sys.exit(1)
+
+
+def _check_world_size(arguments: Sequence[str]) -> None:
+    count, command = int(os.environ.get("WORLD_SIZE", "1")), next(iter(arguments), "")
+    vectors = any(word == "--vectors" or word.startswith("--vectors=") for word in arguments)
+    flag = " --vectors" if command == "evaluate" and vectors else ""  # nothing to divide
+    if count > 1 and command in COMMANDS and (flag or command not in DISTRIBUTED):
+        problem = f"'heterformer {command}{flag}' runs in one process, but {count} were started"
+        raise InputError(f"{problem}; start it without torchrun or accelerate launch.")
+
+
+def _process_group_is_initialized() -> bool:
+    from torch.distributed import is_initialized  # takes seconds
+
+    return is_initialized()
+
+
+def _replace_unencodable() -> None:
+    """Replace characters that the encoding of our output lacks, whoever prints them, instead of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper) and not stream.encoding.lower().startswith("utf"):
+            stream.reconfigure(errors=FALLBACK)
+
+
+def _interrupt(*_: Any) -> None:
+    raise KeyboardInterrupt

@@ -1,0 +1,186 @@
+"""What can be refused at once: paths, types, ids and names, before a library of tensors is imported.
+
+Each function is called by the command of its name. The features check the same again when they run.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, ParamSpec
+
+from heterformer.cli.flags import search_flags, similar
+from heterformer.embedding.options import EmbedOptions
+from heterformer.errors import InputError, OptionError, ReportedElsewhereError
+from heterformer.explanation.options import ExplainOptions
+from heterformer.files import check_new
+from heterformer.maps.options import MapOptions
+from heterformer.search.options import SearchOptions
+from heterformer.training.options import TrainingOptions
+
+if TYPE_CHECKING:
+    from heterformer.network.store import Network
+
+P = ParamSpec("P")
+
+
+def is_local_main() -> bool:
+    """Whether this is the main process of this machine (local rank 0)."""
+    return int(os.environ.get("WORLD_SIZE", "1")) == 1 or os.environ.get("LOCAL_RANK", "0") == "0"
+
+
+def _reported_once(check: Callable[P, None]) -> Callable[P, None]:
+    """A check that all processes of a machine make, and whose error the main one reports."""
+
+    @wraps(check)
+    def checked(*arguments: P.args, **options: P.kwargs) -> None:
+        try:
+            check(*arguments, **options)
+        except InputError as error:
+            if not is_local_main():
+                raise ReportedElsewhereError from error
+            raise
+
+    return checked
+
+
+@_reported_once
+def check_train(network: Path, run: Path, options: TrainingOptions) -> None:
+    """The network, the run folder, and what the model starts from."""
+    from heterformer.models.plm.minilm import check_source
+    from heterformer.models.registry import model_name
+    from heterformer.network.store import Network
+    from heterformer.training.run_folder import RunFolder
+
+    Network.open(network)
+    folder = RunFolder(run)
+    if folder.exists:
+        folder.config()
+    elif run.is_file():
+        raise InputError(f"{run}: is a file, expected the folder of a run.")
+    if options.init is not None:
+        model_name(options.init)
+    if not folder.started:  # a run that is resumed has all it needs
+        check_source(options.model.backbone)
+    if options.split.file is not None and not Path(options.split.file).is_file():
+        raise InputError(f"{options.split.file}: no such file, expected a table of pairs.")
+
+
+def check_run(run: Path, network: Path | None = None) -> None:
+    """A run that has a network, or another network of the same types."""
+    _network(run, network)
+
+
+def check_network(network: Path) -> None:
+    """A network that can be opened."""
+    from heterformer.network.store import Network
+
+    Network.open(network)
+
+
+@_reported_once
+def check_evaluate(path: Path, vectors: Path | None, network: Path | None) -> None:
+    """The run, or the network and the vectors."""
+    if vectors is None:
+        _network(path, network)
+        return
+    check_network(path)
+    _check_vectors(vectors)
+
+
+@_reported_once
+def check_embed(
+    run: Path,
+    out: Path,
+    options: EmbedOptions,
+    network: Path | None,
+    since: Path | None,
+    *,
+    overwrite: bool,
+    processes: int = 1,
+) -> None:
+    """The run, the place of the output, and the types."""
+    from heterformer.embedding.place import check_not_written, check_place
+
+    opened = _network(run, network)
+    check_place(out, processes)
+    if not overwrite:
+        check_not_written(out)
+    for node_type in options.types:
+        if node_type not in opened.schema.node_types:
+            known = ", ".join(map(repr, opened.schema.node_types))
+            raise OptionError(options, "types", f"has {node_type!r}, expected some of {known}.")
+    if since is not None:
+        _check_vectors(since)
+
+
+def check_search(run: Path, query: str, options: SearchOptions) -> None:
+    """The run, the network, and every node and type that the query names."""
+    from heterformer.network.lookup import node_type_or_none
+    from heterformer.search.resolve import resolve_query
+
+    several = options.queries is not None or options.interactive
+    if several and (query or options.like):
+        problem = "has queries of its own; leave out the query text and {like}."
+        raise OptionError(options, "queries" if options.queries else "interactive", problem)
+    network = _network(run, options.network)
+    for value in options.neighbors:
+        name = value.partition("=")[0]
+        if node_type_or_none(network.schema, name) is None and (hint := similar(name, search_flags())):
+            types = ", ".join(map(repr, network.schema.node_types))
+            problem = f"'heterformer search' has no option --{name}{hint}"
+            raise InputError(f"{problem}, and {name!r} is no node type; the types are {types}.")
+    resolve_query(
+        network,
+        query or "-" * several,
+        neighbors=options.neighbors,
+        like=options.like,
+        like_type=options.like_type,
+        types=options.types,
+        where=options.where,
+    )
+    if options.vectors is not None:
+        _check_vectors(options.vectors)
+
+
+def check_explain(run: Path, node: str, options: ExplainOptions, network: Path | None) -> None:
+    """The runs and the node."""
+    from heterformer.network.lookup import find_node, node_type_named
+
+    if options.figure is not None:
+        check_new(options.figure)
+    if options.against is not None:
+        _network(options.against, network)
+    opened = _network(run, network)
+    for name, named_type, field in (
+        (node, options.node_type, "node_type"),
+        (options.pair, options.pair_type, "pair_type"),
+    ):
+        types: Sequence[str] = opened.schema.node_types
+        if named_type:
+            types = (node_type_named(opened.schema, named_type, ExplainOptions, field),)
+        if name:
+            find_node(opened, name, types, ExplainOptions, field)
+
+
+def check_map(run: Path, options: MapOptions, vectors: Path | None, network: Path | None) -> None:
+    """The run, and the types and classes to show."""
+    from heterformer.maps.core import Selection
+
+    opened = _network(run, network)
+    Selection.choose(opened, opened.schema.node_types, options)
+    if vectors is not None:
+        _check_vectors(vectors)
+
+
+def _network(run: Path, network: Path | None) -> Network:
+    from heterformer.training.run_folder import RunFolder
+
+    return RunFolder(run).open_network(network)
+
+
+def _check_vectors(path: Path) -> None:
+    if not path.exists():
+        raise InputError(f"{path}: no such file or folder, expected vectors of 'heterformer embed'.")

@@ -1,0 +1,165 @@
+"""Distillation: a plain encoder learns a run's vectors from the texts alone."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from heterformer.arrays import Ints
+from heterformer.batches.batcher import Batcher
+from heterformer.batches.pairs import evaluation_sampler
+from heterformer.batches.visible import VisibleNetwork
+from heterformer.distillation.card import student_card
+from heterformer.distillation.onnx_export import check_onnx_is_installed, export_onnx
+from heterformer.distillation.options import DistillOptions
+from heterformer.distillation.training import StoredVectors, StudentTrainer, student_vectors
+from heterformer.embedding.embed import embed_to
+from heterformer.embedding.options import EmbedOptions
+from heterformer.embedding.two_passes import model_digest
+from heterformer.errors import InputError
+from heterformer.evaluation.link_prediction import PairSet
+from heterformer.evaluation.open_run import OpenRun, open_run
+from heterformer.evaluation.pair_ranking import rank_pairs
+from heterformer.files import check_new, new_folder
+from heterformer.metrics import ALONE
+from heterformer.models.inference import center_vectors
+from heterformer.models.plm.loading import load_plm
+from heterformer.models.student import Student
+from heterformer.network.schema import NodeType
+from heterformer.progress import say
+
+
+@dataclass(frozen=True)
+class Distillation:
+    """A student's folder and its figures."""
+
+    path: Path
+    """The student's folder."""
+    step: int
+    """The step whose weights it has."""
+    validation_prec: float
+    """PREC of the validation pairs, queries being read by the student."""
+    pairs: int
+    """Number of test pairs."""
+    test: dict[str, dict[str, float]]
+    """By who reads the queries, 'student' or 'model' (the run's model, queries alone): PREC, MRR, NDCG and
+    the full ranking of the test pairs. Keys are the run's vectors in both."""
+    seconds: float
+    """How long it took."""
+    onnx_difference: float | None = None
+    """The largest difference between the vectors of the ONNX file and the student's own, if exported."""
+
+
+def distill(
+    run: Path | str, out: Path | str, options: DistillOptions | None = None, **keywords: Any
+) -> Distillation:
+    """Distil a run's model into a plain text encoder.
+
+    The student has the run's text encoder and learns the vectors that the run's model gives to the nodes
+    with their neighbours, from their texts alone. It serves queries, new items and machines that do not have
+    the network. Vectors to learn from do not show the run's held-out pairs.
+
+    Args:
+        run: A folder that ``train`` wrote.
+        out: The folder to write, in the form of sentence-transformers; it must not exist.
+        options: Epochs, batch size, learning rate. Instead they can be given as keywords.
+        keywords: Options by the names that they have on the command line, with underscores for dashes:
+            ``epochs=1``, ``onnx=True``.
+
+    Returns:
+        The folder, and PREC, MRR and NDCG of the test pairs, queries being read by the student and by the
+        run's model.
+
+    Example:
+        >>> from heterformer import Searcher, Student, distill
+        >>> distill("runs/papers", "papers-student", epochs=1).test["student"]["prec"]
+        >>> Student.open("papers-student").encode("news recommendation").shape
+        (384,)
+        >>> answer = Searcher("runs/papers", student="papers-student").search("news recommendation")
+    """
+    out, options = Path(out), replace(options or DistillOptions(), **keywords)
+    check_new(out)
+    if options.onnx:
+        check_onnx_is_installed()
+    started = time.monotonic()
+    opened = open_run(run, options.device)
+    student = _new_student(opened)
+    with tempfile.TemporaryDirectory(prefix="heterformer-") as folder:
+        say(f"{opened.run.path}: computing the vectors to learn.")
+        visible = opened.batcher.visible
+        training = visible
+        if opened.split.hidden:
+            training = VisibleNetwork.for_training(opened.network, opened.split)
+        stored = _stored(opened, visible, Path(folder) / "evaluation")
+        to_learn = stored if training is visible else _stored(opened, training, Path(folder) / "training")
+        trainer = StudentTrainer(student, to_learn, training, opened.split, opened.model, options)
+        step = trainer.train()
+        test = _test(opened, student, stored)
+    result = Distillation(out, step, trainer.best, len(opened.split.test), test, time.monotonic() - started)
+    return _written(result, student, opened, options)
+
+
+def _new_student(opened: OpenRun) -> Student:
+    model, folder = opened.model, opened.run.path
+    if not hasattr(model, "backbone"):
+        name = model.config.options_class.display_name
+        raise InputError(f"{folder}: its model ({name}) has no text encoder, expected one with a backbone.")
+    if not opened.run.is_complete:
+        raise InputError(f"{folder}: is not trained to the end; finish its training first.")
+    plm, _ = load_plm(folder)  # as an encoder of its own family
+    config = model.config
+    tokenizer, limit = opened.model.tokenizer, model.schema.max_tokens
+    about = {"weights": model_digest(opened.run.model()), "network": opened.network.fingerprint}
+    return Student(plm.to(model.device), tokenizer, config.readout, bool(config.normalize), limit, about)
+
+
+def _stored(opened: OpenRun, visible: VisibleNetwork, folder: Path) -> StoredVectors:
+    """The vectors of all nodes in a folder, from what is visible of the network."""
+    options = EmbedOptions(seed=opened.seed)
+    vectors = embed_to(folder, opened.run.model(), opened.network, options, visible=visible)
+    matrices = {node_type: vectors.matrix(node_type) for node_type in vectors.types}
+    return StoredVectors(matrices, opened.batcher.tokens)
+
+
+def _test(opened: OpenRun, student: Student, stored: StoredVectors) -> dict[str, dict[str, float]]:
+    """Link prediction of the test pairs with queries read alone, by the model and by the student."""
+    relation, tokens = opened.network.schema.predicted[0], opened.batcher.tokens
+    pairs = PairSet("test", relation, opened.split.test)
+    alone = Batcher(opened.batcher.visible, tokens, {})  # no neighbours at all
+    sampler = evaluation_sampler(opened.seed)
+
+    def by_model(node_type: NodeType, rows: Ints) -> Tensor:
+        return center_vectors(opened.model, alone, node_type, rows, sampler)
+
+    def by_student(node_type: NodeType, rows: Ints) -> Tensor:
+        return student_vectors(student, tokens, rows + tokens.text_offset[node_type])
+
+    readers: dict[str, Callable[[NodeType, Ints], Tensor]] = {"model": by_model, "student": by_student}
+    test = {}
+    for name, reader in readers.items():
+        (ranks,) = rank_pairs(
+            [pairs], stored.of_nodes, opened.batcher.visible, lambda _: opened.model.scores, read_alone=reader
+        )
+        metrics = ranks.result(pairs, opened.network.schema).metrics
+        test[name] = {n.removeprefix(ALONE): v for n, v in metrics.items() if n.startswith(ALONE)}
+    return test
+
+
+def _written(
+    result: Distillation, student: Student, opened: OpenRun, options: DistillOptions
+) -> Distillation:
+    """Write the folder, whole or not at all."""
+    student.plm.to(torch.device("cpu")).eval()
+    student.about = {**student.about, "test": result.test, "validation_prec": result.validation_prec}
+    with new_folder(result.path) as folder:
+        student.save(folder, {"README.md": student_card(result, student, opened)})
+        if options.onnx:
+            result = replace(result, onnx_difference=export_onnx(student, folder))
+    return result

@@ -1,0 +1,88 @@
+"""Ranks of held-out pairs by a model, which reads every node once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from heterformer.arrays import Ints
+from heterformer.batches.batcher import Batcher
+from heterformer.batches.pairs import evaluation_sampler
+from heterformer.distributed import ProcessGroup
+from heterformer.evaluation.link_prediction import PairSet, Ranks
+from heterformer.evaluation.pair_ranking import RankingSizes, rank_pairs
+from heterformer.evaluation.vector_cache import VectorCache
+from heterformer.models.contract import NodeEncoder
+from heterformer.models.inference import StoredStates, center_vectors, vectors_of_type
+from heterformer.network.schema import NodeType, Relation
+from heterformer.ranking import Scorer
+from heterformer.states.text_states import stored_states
+
+
+def link_prediction_ranks(
+    model: NodeEncoder,
+    batcher: Batcher,
+    pair_sets: Sequence[PairSet],
+    seed: int,
+    folder: Path | None = None,
+    processes: ProcessGroup | None = None,
+    sizes: RankingSizes | None = None,
+) -> list[Ranks]:
+    """The ranks of each pair set's keys, in the order of its pairs. Text states are kept in ``folder``."""
+    with stored_states(model, batcher.tokens, folder, processes) as states:
+        return rank_with_model(model, batcher, pair_sets, seed, states, processes, sizes)
+
+
+def rank_with_model(
+    model: NodeEncoder,
+    batcher: Batcher,
+    pair_sets: Sequence[PairSet],
+    seed: int,
+    states: StoredStates,
+    processes: ProcessGroup | None = None,
+    sizes: RankingSizes | None = None,
+) -> list[Ranks]:
+    """The same with text states that are stored already. The batcher must hide the pairs to be ranked.
+
+    Every node is read once with its neighbours, whatever its roles, and queries once more alone.
+    """
+    return ModelVectors(model, batcher, seed, states).rank(pair_sets, processes, sizes)
+
+
+class ModelVectors:
+    """What a model says of nodes whose neighbours ``batcher`` shows: their vectors, and scores of pairs."""
+
+    def __init__(self, model: NodeEncoder, batcher: Batcher, seed: int, states: StoredStates) -> None:
+        self.model, self.batcher, self.states = model, batcher, states
+        self.sampler = evaluation_sampler(seed)
+        self.without_neighbors = Batcher(batcher.visible, batcher.tokens, {})
+        self.cached = VectorCache(self.vectors, batcher.schema.counts)  # a node is query, key and candidate
+
+    def rank(
+        self,
+        pair_sets: Sequence[PairSet],
+        processes: ProcessGroup | None = None,
+        sizes: RankingSizes | None = None,
+    ) -> list[Ranks]:
+        """The ranks of each pair set's keys; queries with text are read a second time alone."""
+        visible, alone = self.batcher.visible, self.read_alone
+        return rank_pairs(
+            pair_sets, self.cached, visible, self.scorer, read_alone=alone, processes=processes, sizes=sizes
+        )
+
+    def vectors(self, node_type: NodeType, rows: Ints) -> Tensor:
+        return vectors_of_type(self.model, self.batcher, node_type, rows, self.sampler, self.states)
+
+    def read_alone(self, node_type: NodeType, rows: Ints) -> Tensor:
+        return center_vectors(self.model, self.without_neighbors, node_type, rows, self.sampler, self.states)
+
+    def scorer(self, relation: Relation) -> Scorer:
+        def scores(queries: Tensor, keys: Tensor) -> Tensor:
+            # Rounded scores would tie, and ties count against it.
+            with torch.no_grad(), torch.autocast("cpu", enabled=False):
+                return self.model.scores(queries, keys, relation.name)
+
+        return scores

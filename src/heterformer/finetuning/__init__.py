@@ -1,0 +1,1 @@
+"""Fine-tuning on labels, and how well it predicts those of other nodes."""

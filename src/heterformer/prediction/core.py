@@ -1,0 +1,163 @@
+"""Classes or numbers of nodes, known or unseen, by the head of a fine-tuned run."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from heterformer.arrays import Ints
+from heterformer.batches.batcher import Batcher
+from heterformer.batches.visible import VisibleNetwork
+from heterformer.device import chosen_device, chosen_precision
+from heterformer.errors import InputError
+from heterformer.files import check_new, replace_file
+from heterformer.metrics import decided
+from heterformer.models.heads import NodeHead
+from heterformer.network.store import Network
+from heterformer.prediction.options import PredictOptions
+from heterformer.progress import progress_bar
+from heterformer.states.text_states import TextStates, stored_states
+from heterformer.training.run import Run
+from heterformer.training.supervision import node_outputs
+from heterformer.training.unseen import adapt_to_network
+
+NODES_AT_ONCE = 4096  # between two moves of the progress bar
+ALL_STATES = 2000  # from as many nodes on, the states of all texts are computed once
+
+
+def predict(
+    run: Run | Path | str,
+    nodes: Iterable[str] | None = None,
+    *,
+    network: Network | Path | str | None = None,
+    out: Path | str | None = None,
+    options: PredictOptions | None = None,
+    **keywords: Any,
+) -> pl.DataFrame:
+    """Predict the classes, or the number, of nodes.
+
+    Args:
+        run: A run that ``heterformer finetune`` or ``train --tasks classification`` wrote.
+        nodes: Ids of the nodes; unless given, all nodes of the type that the run predicts for.
+        network: Another network of the same types, with nodes that training did not see.
+        out: Write the predictions to this Parquet file as well.
+        options: How many classes to list, in which precision. Instead they can be given as keywords.
+        keywords: Options by the names that they have on the command line: ``top=5``, ``overwrite=True``.
+
+    Returns:
+        A frame with the columns ``id``, ``class``, ``probability``, ``top_classes``, ``top_probabilities``
+        and, where a node may have several classes, ``classes``; for numbers ``id`` and ``prediction``.
+
+    Example:
+        >>> from heterformer import predict
+        >>> predict("runs/subjects", ["p01", "p02"])
+        >>> predict("runs/subjects", network="grown.net", out="predictions.parquet")
+    """
+    options = replace(options or PredictOptions(), **keywords)
+    if out is not None:
+        out = _checked_out(Path(out), options)
+    run = run if isinstance(run, Run) else Run(run)
+    opened = run.network() if network is None else network
+    opened = opened if isinstance(opened, Network) else Network.open(opened)
+    predictor = Predictor(run, opened, options)
+    frame = predictor.frame(predictor.rows(nodes))
+    if out is not None:
+        with replace_file(out) as partial:
+            frame.write_parquet(partial)
+    return frame
+
+
+def _checked_out(out: Path, options: PredictOptions) -> Path:
+    if out.suffix != ".parquet":
+        raise InputError(f"{out}: expected a name that ends in .parquet.")
+    if not options.overwrite:
+        check_new(out)
+    return out
+
+
+class Predictor:
+    """A run's model with its head, for the nodes of one network."""
+
+    def __init__(self, run: Run, network: Network, options: PredictOptions) -> None:
+        self.network, self.options, self.seed = network, options, run.options().seed
+        model = run.model().to(chosen_device(options.device))
+        if model.head is None:
+            remedy = f"'heterformer finetune {run.path} OUT' makes one that does"
+            raise InputError(f"{run.path}: has not learnt to predict labels; {remedy}.")
+        tokens = model.open_tokens(network)
+        visible = VisibleNetwork.whole(network)
+        with tempfile.TemporaryDirectory(prefix="heterformer-") as folder:
+            self.model, _ = adapt_to_network(model, visible, tokens, Path(folder))
+        attributes, textless = model.center_attributes(network), model.textless_fan_out
+        self.batcher = Batcher(visible, tokens, attributes=attributes, textless_fan_out=textless)
+
+    @property
+    def head(self) -> NodeHead:
+        head = self.model.head
+        assert head is not None
+        return head
+
+    def rows(self, nodes: Iterable[str] | None) -> Ints:
+        """The rows of these ids, or of all nodes of the type."""
+        node_type = self.head.config.node_type
+        if nodes is None:
+            return np.arange(self.network.schema.counts[node_type])
+        return self.network.rows(node_type, list(nodes))
+
+    def outputs(self, rows: Ints, all_states_from: int = ALL_STATES) -> Tensor:
+        """(n, C): what the head says. Of many nodes, the states of all texts are computed first."""
+        precision = chosen_precision(self.options.precision, self.model.device)
+        parts = [torch.empty(0, len(self.head.config.classes))]
+        with (
+            torch.autocast(self.model.device.type, torch.bfloat16, enabled=precision == "bf16"),
+            tempfile.TemporaryDirectory(prefix="heterformer-") as folder,
+            progress_bar("predicting", len(rows), "nodes") as bar,
+        ):
+            stored: AbstractContextManager[TextStates | None] = nullcontext()
+            if len(rows) >= all_states_from:
+                stored = stored_states(self.model, self.batcher.tokens, Path(folder))
+            with stored as states:
+                for start in range(0, len(rows), NODES_AT_ONCE):
+                    some = rows[start : start + NODES_AT_ONCE]
+                    parts.append(node_outputs(self.model, self.batcher, some, self.seed, stored=states))
+                    bar.advance(len(some))
+        return torch.cat(parts)
+
+    def frame(self, rows: Ints) -> pl.DataFrame:
+        """The predictions for these rows, in their order."""
+        config, outputs = self.head.config, self.outputs(rows)
+        ids = {"id": self.network.ids(config.node_type, rows)}
+        if config.kind == "number":
+            return pl.DataFrame(ids | {"prediction": self.head.numbers(outputs).numpy()})
+        shares = self.head.probabilities(outputs.to(self.model.device)).cpu().numpy()  # (n, C)
+        columns = ids | _best_classes(shares, config.classes, self.options.top)
+        if config.kind == "multi":
+            columns["classes"] = _names(decided(outputs.numpy(), multi=True), config.classes)
+        return pl.DataFrame(columns)
+
+
+def _best_classes(
+    shares: NDArray[np.float32], classes: Sequence[str], top: int
+) -> dict[str, list[Any] | NDArray[Any]]:
+    order = np.argsort(-shares, axis=1, kind="stable")[:, :top]  # (n, top)
+    best = np.take_along_axis(shares, order, 1)
+    return {
+        "class": [classes[number] for number in order[:, 0]],
+        "probability": best[:, 0],
+        "top_classes": [[classes[number] for number in numbers] for numbers in order],
+        "top_probabilities": best.tolist(),
+    }
+
+
+def _names(chosen: NDArray[np.bool_], classes: Sequence[str]) -> list[list[str]]:
+    return [[classes[number] for number in np.flatnonzero(row).tolist()] for row in chosen]

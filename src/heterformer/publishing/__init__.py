@@ -1,0 +1,1 @@
+"""Trained models on the Hugging Face Hub."""

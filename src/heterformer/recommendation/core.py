@@ -1,0 +1,208 @@
+"""Recommendation: nodes at the other end of a predicted relation, ranked for a node at this one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heterformer.batches.assembly import SampledEdges, TextlessEnd, assemble
+from heterformer.device import Device, chosen_device
+from heterformer.errors import InputError, OptionError
+from heterformer.models.contract import HeterogeneousEncoder, NodeEncoder
+from heterformer.models.inference import evaluating
+from heterformer.models.known_nodes import KnownNodes
+from heterformer.network.lookup import Node, find_node, node_type_named
+from heterformer.network.schema import NodeType, Relation
+from heterformer.network.tokens import open_tokens
+from heterformer.recommendation.options import RecommendOptions
+from heterformer.search.filters import check_filter
+from heterformer.search.searcher import Named, Query, Ranking, Searcher
+from heterformer.training.folding import FoldedIn, fold_in
+
+
+@dataclass(frozen=True)
+class Recommended:
+    """What is recommended to one user, or to somebody who has some items."""
+
+    user: Named | None
+    likes: tuple[Named, ...]  # of somebody who is not in the network
+    relation: str
+    ranking: Ranking
+
+
+class Recommender:
+    """Recommend nodes at one end of a predicted relation to nodes at the other: items to users.
+
+    The vectors of all nodes are computed the first time and kept in ``RUN/search``, as for searching.
+
+    Args:
+        path: A folder that ``train`` wrote.
+        network: Recommend from another network of the same types, with nodes that training did not see.
+        device: Where to compute: "auto" takes a GPU if there is one; or "cpu".
+
+    Example:
+        >>> recommender = Recommender("runs/shop")
+        >>> (answer,) = recommender.recommend("user-17", top=5, exclude_known=True)
+        >>> [hit.name for hit in answer.ranking.hits]
+        >>> (answer,) = recommender.recommend(likes=["item-3", "item-8"])  # a user who is not in the network
+    """
+
+    def __init__(self, path: Path | str, network: Path | str | None = None, device: Device = "auto") -> None:
+        self.searcher = Searcher(path, network=network, device=device)
+        self.run, self.network, self.schema = self.searcher.run, self.searcher.network, self.searcher.schema
+
+    def recommend(
+        self,
+        users: str | Sequence[str] = (),
+        *,
+        likes: Sequence[str] = (),
+        type: str = "",
+        top: int = 10,
+        exclude_known: bool = False,
+        where: str = "",
+    ) -> list[Recommended]:
+        """Rank the nodes that each user may be linked to.
+
+        Args:
+            users: Ids or names of users: of nodes at either end of a predicted relation.
+            likes: Instead, ids or names of the items of a user who is not in the network.
+            type: Recommend nodes of this type; unless given, what the first predicted relation of the user's
+                type joins it to.
+            top: How many nodes to return for each user.
+            exclude_known: Leave out what is linked to the user already.
+            where: A filter over the columns of the recommended type: ``"year >= 2015"``.
+        """
+        users = [users] if isinstance(users, str) else list(users)
+        check_request(users, likes, where)
+        target = node_type_named(self.schema, type, RecommendOptions, "type") if type else None
+        ranked = {"top": top, "exclude_known": exclude_known, "where": where}
+        if likes:
+            return [self._to_newcomer(likes, target, **ranked)]
+        nodes = [self._user(name, target) for name in users]
+        return [self._to_user(node, target, **ranked) for node in nodes]
+
+    def _user(self, name: str, target: NodeType | None) -> Node:
+        """A node at an end of a predicted relation whose other end is the target, if there is one."""
+        ends = [(r.source, r.target) for r in self.schema.predicted]
+        ends += [(b, a) for a, b in ends]
+        able = dict.fromkeys(a for a, b in ends if target in (None, b))
+        textless = [t for t in able if t in self.schema.textless]
+        if not able:
+            known = ", ".join(map(repr, dict.fromkeys(b for _, b in ends)))
+            problem = f"is {target!r}, expected an end of a predicted relation: {known}."
+            raise OptionError(RecommendOptions, "type", problem)
+        try:  # users are textless more often than not, and an item may have the same id
+            return find_node(self.network, name, textless or list(able))
+        except InputError:
+            if set(textless) in (set(), set(able)):
+                raise
+            return find_node(self.network, name, list(able))
+
+    def _relation(self, user_type: NodeType, target: NodeType | None) -> tuple[Relation, NodeType]:
+        """The first predicted relation that joins the two types, and the type at its other end."""
+        for relation in self.schema.predicted:
+            for end, other in ((relation.source, relation.target), (relation.target, relation.source)):
+                if end == user_type and target in (None, other):
+                    return relation, other
+        joined = ", ".join(f"{r.source!r} and {r.target!r}" for r in self.schema.predicted)
+        problem = f"is {target!r}, which no predicted relation joins to {user_type!r}; they join {joined}."
+        raise OptionError(RecommendOptions, "type", problem)
+
+    def _to_user(self, node: Node, target: NodeType | None, **ranked: object) -> Recommended:
+        relation, other = self._relation(node.node_type, target)
+        query = self.searcher.like(node)
+        query = replace(query, vector=self._scaled(query.vector, relation))
+        ranking = self.searcher.rank(query, other, **ranked)  # type: ignore[arg-type]
+        return Recommended(Named.from_node(self.network, node), (), relation.name, ranking)
+
+    def _to_newcomer(self, likes: Sequence[str], target: NodeType | None, **ranked: object) -> Recommended:
+        for relation in self.schema.predicted:
+            newcomer = self.schema.textless_end(relation)
+            other = relation.source if newcomer == relation.target else relation.target
+            if newcomer is not None and target in (None, other):
+                break
+        else:
+            problem = "needs a predicted relation of nodes without text, whose newcomer has these items."
+            raise OptionError(RecommendOptions, "likes", problem)
+        items = tuple(find_node(self.network, name, [other]) for name in likes)
+        vector = self.newcomer(newcomer, relation, [item.row for item in items])
+        query = Query(self._scaled(vector, relation), neighbors=items)
+        ranking = self.searcher.rank(query, other, **ranked)  # type: ignore[arg-type]
+        named = tuple(Named.from_node(self.network, item) for item in items)
+        return Recommended(None, named, relation.name, ranking)
+
+    @cached_property
+    def _model(self) -> NodeEncoder:
+        model: NodeEncoder = self.run.model().to(chosen_device(self.searcher.device))
+        return model
+
+    def newcomer(self, node_type: NodeType, relation: Relation, items: Sequence[int]) -> NDArray[np.float32]:
+        """(d,): the vector of a textless node that is not in the network, joined to the rows ``items``.
+
+        Its embedding is folded in from the items' texts; a model that aggregates neighbours has them as well.
+        """
+        model = self._model
+        tokens = open_tokens(self.network, model.tokenizer, model.schema.max_tokens)
+        known = KnownNodes.open(self.run.path)
+        assert isinstance(model, HeterogeneousEncoder)
+        if known is None:
+            problem = "does not say which nodes training saw"
+            raise InputError(f"{self.run.path}: {problem}; train it again to recommend to newcomers.")
+        edge_type = relation.forward if relation.source == node_type else relation.backward
+        rows = np.unique(np.asarray(items, dtype=np.int64))
+        texts = rows + tokens.text_offset[edge_type.neighbor]
+        nobody = np.zeros(1, dtype=np.int64)
+        with evaluating(model):
+            new = FoldedIn(nobody, np.zeros(len(texts), dtype=np.int64), texts)
+            embeddings = fold_in(model, node_type, new, tokens, known)  # (1, 64)
+            some = rows[: model.textless_fan_out]
+            number = self.schema.edge_types.index(edge_type)
+            edges = SampledEdges(
+                edge_type.neighbor,
+                ((number, edge_type),),
+                np.zeros(len(some), dtype=np.int64),
+                some.astype(np.int32),
+                np.full(len(some), number, dtype=np.int16),
+            )
+            batch = assemble(self.schema, tokens, nobody[:0], (), TextlessEnd(node_type, nobody, [edges]))
+            assert batch.textless_centers is not None
+            center = replace(batch.textless_centers, embeddings=embeddings)
+            encoded = model.encode_batch(replace(batch, textless_centers=center).to(model.device))
+        vector: NDArray[np.float32] = encoded[0].float().cpu().numpy()
+        return vector
+
+    def _scaled(self, vector: NDArray[np.float32], relation: Relation) -> NDArray[np.float32]:
+        """The vector with the relation's own weights, which there are if several relations are predicted."""
+        if len(self.schema.predicted) == 1:
+            return vector
+        scale = self._model.relation_scale(relation.name)
+        return vector if scale is None else vector * scale.detach().float().cpu().numpy()
+
+
+def recommend_run(path: Path | str, users: Sequence[str], options: RecommendOptions) -> list[Recommended]:
+    """What ``heterformer recommend`` does."""
+    check_request(users, options.likes, options.where)  # before the run is opened
+    return Recommender(path, options.network, options.device).recommend(
+        users,
+        likes=options.likes,
+        type=options.type,
+        top=options.top,
+        exclude_known=options.exclude_known,
+        where=options.where,
+    )
+
+
+def check_request(users: Sequence[str], likes: Sequence[str], where: str) -> None:
+    """Somebody must be named, in one way, and the filter must be one."""
+    if users and likes:
+        problem = "is for a user who is not in the network; leave out the id of one who is."
+        raise OptionError(RecommendOptions, "likes", problem)
+    if not users and not likes:
+        raise InputError("there is no user to recommend to: give the id of a user, or items that one has.")
+    if where:
+        check_filter(where)

@@ -1,0 +1,1 @@
+"""Search for training options by validation, with Optuna."""

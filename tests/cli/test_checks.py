@@ -1,0 +1,112 @@
+"""Mistakes are refused at once: no library of tensors is imported to find them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from heterformer.training.options import TrainingOptions
+from heterformer.training.run import Run
+from tests.networks import Tables
+
+WRONG = {
+    "train nowhere.net RUN": "nowhere.net: not a network, expected a folder that 'heterformer build' wrote.",
+    "train NET FILE": "file.txt: is a file, expected the folder of a run.",
+    "train NET new --init nowhere": "--init is 'nowhere', expected the folder of a run",
+    "train NET new --backbone RUN/typo": "run/typo: no such folder, and no name that a model hub",
+    "train NET new --split.file nowhere.parquet": "nowhere.parquet: no such file, expected a table of pairs.",
+    "train --lerning-rate 3": "'heterformer train' has no option --lerning-rate (did you mean "
+    "--learning-rate or --new-learning-rate?).",
+    "train NET new --model bert --textless-dim 8": "--model bert has no option --textless-dim.",
+    "compare NET new --modles bert": "no option --modles (did you mean --models?).",
+    "compare nowhere.net new": "nowhere.net: not a network",
+    "plan nowhere.net": "nowhere.net: not a network",
+    "dataset debian new.net --kep 3": "'heterformer dataset debian' has no option --kep.",
+    "trian NET new": "there is no command 'trian' (did you mean 'train'?); the commands are build, ",
+    "search nowhere kernels": "nowhere: not a run, expected a folder that 'heterformer train' wrote.",
+    "search RUN kernel methods": 'found 2 words after the run, expected one query in quotes: "kernel',
+    "search RUN --json --type paper --top 3 kernel methods": 'in quotes: "kernel methods".',
+    "search RUN kernels --tpo 3": "'heterformer search' has no option --tpo (did you mean --top",
+    "search RUN kernels --type papre": "--type is 'papre', expected one of 'paper'.",
+    "search RUN --like p9": "there is no paper with the id or name 'p9'",
+    "search RUN kernels --where year<": "the filter, position 6: found the end, expected a string",
+    "search RUN kernels --network nowhere.net": "nowhere.net: not a network",
+    "search RUN kernels --vectors nowhere.parquet": "nowhere.parquet: no such file or folder",
+    "search RUN --queries nowhere.txt": "nowhere.txt: the queries cannot be read (No such file",
+    "search RUN --queries EMPTY": "empty.txt: has no queries, expected one per line.",
+    "search RUN kernels --interactive": "--interactive has queries of its own; leave out the query",
+    "search RUN --queries FILE --interactive": "--queries, --interactive exclude each other",
+    "explain RUN p9": "there is no paper with the id or name 'p9'",
+    "explain RUN p1 --type papre": "--type is 'papre', expected one of 'paper'.",
+    "explain RUN p1 --pair p9": "there is no paper with the id or name 'p9'",
+    "explain RUN p1 --against nowhere": "nowhere: not a run",
+    "map RUN --types papre": "--types has 'papre', expected some of 'paper'.",
+    "map RUN --vectors nowhere.parquet": "nowhere.parquet: no such file or folder",
+    "embed RUN WRITTEN": "written: exists already; choose another name, or replace it with --overwrite.",
+    "embed RUN new.csv": "new.csv: expected a name that ends in .parquet, or one without an ending",
+    "embed RUN new --types papre": "--types has 'papre', expected some of 'paper'.",
+    "embed RUN new --since nowhere.parquet": "nowhere.parquet: no such file or folder",
+    "evaluate nowhere": "nowhere: not a run",
+    "evaluate NET --vectors nowhere.parquet": "nowhere.parquet: no such file or folder",
+    "evaluate RUN --taks map": "'heterformer evaluate' has no option --taks (did you mean --tasks?).",
+    "serve nowhere": "nowhere: not a run",
+}
+SCRIPT = """
+import contextlib, io, json, sys
+from heterformer.cli.main import main
+said = {}
+for typed, words in json.load(sys.stdin).items():
+    err = io.StringIO()
+    with contextlib.redirect_stderr(err):
+        try:
+            main(words)
+        except SystemExit as exit_:
+            imported = [name for name in ("torch", "transformers") if name in sys.modules]
+            said[typed] = [exit_.code, err.getvalue(), imported]
+print(json.dumps(said))
+"""
+
+
+@pytest.fixture(scope="module")
+def refused(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What each of the wrong command lines says, in one process, and what it has imported by then."""
+    folder = tmp_path_factory.mktemp("wrong")
+    network = Tables(folder).build()
+    run = folder / "run"
+    Run(run).start(network, TrainingOptions().resolved())
+    (run / "config.json").write_text(json.dumps({"schema": network.schema.to_dict()}), encoding="utf-8")
+    (folder / "file.txt").write_text("kernels\n", encoding="utf-8")
+    (folder / "empty.txt").write_text("\n \n", encoding="utf-8")
+    places = {"NET": network.path, "RUN": run, "FILE": folder / "file.txt", "EMPTY": folder / "empty.txt"}
+    (folder / "written").mkdir()
+    (folder / "written" / "vectors.json").write_text("{}", encoding="utf-8")
+    places["WRITTEN"] = folder / "written"
+    lines = {}
+    for typed in WRONG:
+        words = typed.split()
+        for name, path in places.items():
+            words = [word.replace(name, str(path)) if word.startswith(name) else word for word in words]
+        lines[typed] = words
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT],
+        input=json.dumps(lines),
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        check=True,
+    )
+    assert sorted(p.name for p in folder.iterdir() if p.name.startswith("new")) == []
+    return dict(json.loads(done.stdout))
+
+
+@pytest.mark.parametrize("typed", WRONG)
+def test_a_mistake_is_refused_before_torch_is_imported(typed: str, refused: dict[str, Any]) -> None:
+    code, said, imported = refused[typed]
+    assert (code, imported) == (1, [])
+    assert said.startswith("error: ")
+    assert said.endswith(".\n")
+    assert WRONG[typed] in said

@@ -1,0 +1,88 @@
+"""Recommendation: each user's list as a plain loop makes it, cold items and cold users apart."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from heterformer.arrays import Ints
+from heterformer.batches.visible import VisibleNetwork
+from heterformer.evaluation.link_prediction import PairSet
+from heterformer.evaluation.recommendation import Recommendation, recommendations, whole_queries
+from heterformer.network.split.draw import make_split
+from heterformer.network.split.options import SplitOptions
+from tests.shop import shop
+
+
+def dot(queries: torch.Tensor, keys: torch.Tensor) -> torch.Tensor:
+    return queries @ keys.T
+
+
+@pytest.fixture(scope="module")
+def results() -> tuple[list[Recommendation], np.ndarray, SplitOptions]:
+    options = SplitOptions(divide="pairs", cold=0.2, hold_out=0.2, train=0.5, validation=0.1)
+    network, rng = shop(), np.random.default_rng(0)
+    split = make_split(network, options)
+    matrices = {t: torch.from_numpy(rng.normal(size=(n, 6))) for t, n in network.schema.counts.items()}
+
+    def vectors(node_type: str, rows: Ints) -> torch.Tensor:
+        return matrices[node_type][torch.from_numpy(rows)]
+
+    (relation,) = network.schema.predicted
+    visible = VisibleNetwork.for_evaluation(network, split)
+    asked = [PairSet("test", relation, split.test)]
+    found = recommendations(asked, vectors, visible, lambda _: dot, split.hidden)
+    return found, (matrices["user"] @ matrices["item"].T).numpy(), options
+
+
+def by_hand(scores: np.ndarray, pairs: np.ndarray, candidates: np.ndarray, known: np.ndarray) -> float:
+    """Recall@20 by sorting each user's list."""
+    recalls = []
+    for user in np.unique(pairs[:, 0]):
+        relevant = set(pairs[pairs[:, 0] == user, 1].tolist())
+        others = [i for i in candidates if i in relevant or not known[user, i]]
+        first = sorted(others, key=lambda item: -scores[user, item])[:20]
+        recalls.append(len(relevant & set(first)) / len(relevant))
+    return float(np.mean(recalls))
+
+
+def test_the_figures_are_those_of_a_plain_loop(
+    results: tuple[list[Recommendation], np.ndarray, SplitOptions],
+) -> None:
+    found, scores, options = results
+    network = shop()
+    split = make_split(network, options)
+    known = np.zeros(scores.shape, dtype=bool)
+    known[network.edges("bought")] = True
+    shown = known.copy()
+    shown[tuple(split.held_out.T)] = False
+    cold = np.flatnonzero(~shown.any(0))
+    every = np.arange(scores.shape[1])
+    of_cold = np.isin(split.test[:, 1], cold)
+    new = np.isin(split.test[:, 0], split.hidden["user"])
+    expected = {
+        "all": by_hand(scores, split.test, every, known),
+        "cold targets": by_hand(scores, split.test[of_cold], cold, known),
+        "cold queries": by_hand(scores, split.test[new], every, known),
+    }
+    assert [one.group for one in found] == list(expected)
+    for one in found:
+        assert one.metrics["recall_20"] == pytest.approx(expected[one.group]), one.group
+    assert found[1].candidates == len(cold)
+    assert found[0].pairs == len(split.test)
+    assert Recommendation.from_json(found[1].to_json()) == found[1]
+
+
+def test_between_texts_there_are_no_lists() -> None:
+    """Of a relation without a textless end nothing is reported: it has link prediction."""
+    visible = VisibleNetwork.whole(shop())
+    assert recommendations([], lambda t, rows: torch.zeros(len(rows), 2), visible, lambda _: dot, {}) == []
+
+
+def test_users_are_asked_for_with_all_their_pairs() -> None:
+    pairs = np.array([[3, 0], [1, 0], [3, 1], [2, 5], [1, 4], [3, 2]])
+    assert whole_queries(pairs, 10)[:, 0].tolist() == [3, 3, 3, 1, 1, 2]
+    assert whole_queries(pairs, 4)[:, 0].tolist() == [3, 3, 3]
+    assert whole_queries(pairs, 5)[:, 0].tolist() == [3, 3, 3, 1, 1]
+    assert whole_queries(pairs, 1)[:, 0].tolist() == [3, 3, 3]  # one at least

@@ -1,0 +1,134 @@
+"""Fine-tuning on a network where labels need both text and neighbours."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from heterformer.cli import main as cli
+from heterformer.errors import InputError
+from heterformer.finetuning.core import RESULT, FinetuneResult, finetune, held_out_result
+from heterformer.finetuning.curve import LearningCurve, learning_curve
+from heterformer.finetuning.report import write_curve, write_result
+from heterformer.network.store import Network
+from heterformer.training.run import Run
+from heterformer.training.supervision_options import SupervisionOptions
+from heterformer.training.train import train
+from tests.pictures import check_picture
+from tests.training.runs import assert_same_run, trained
+from tests.training.test_supervision import learning, planted
+
+
+@pytest.fixture(scope="module")
+def network() -> Network:
+    return planted()
+
+
+@pytest.fixture(scope="module")
+def start(network: Network, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A run that has learnt next to nothing."""
+    return train(network, tmp_path_factory.mktemp("start") / "run", learning(tasks=("links",), max_steps=2))
+
+
+def asked(**changes: Any) -> Any:
+    return learning(**{"max_steps": 40, "labels": SupervisionOptions(type="paper")} | changes)
+
+
+@pytest.fixture(scope="module")
+def tuned(start: Run, tmp_path_factory: pytest.TempPathFactory) -> FinetuneResult:
+    return finetune(start, tmp_path_factory.mktemp("tuned") / "run", "classification", asked())
+
+
+def test_labels_that_need_text_and_neighbours(tuned: FinetuneResult) -> None:
+    assert tuned.metrics["test"]["micro"] > 0.8
+    assert tuned.nodes == {"train": 140, "validation": 20, "test": 40}
+    assert tuned.task == "classification"
+
+
+def test_it_beats_text_alone_and_fixed_vectors(start: Run, tuned: FinetuneResult, tmp_path: Path) -> None:
+    curve = learning_curve(start, tmp_path / "curve", [0.3, 1.0], asked())
+    best = {p.method: p.metrics["micro"] for p in curve.points if p.fraction == 1}
+    assert best["fine-tuned"] > best["fixed vectors"] + 0.15
+    assert best["fine-tuned"] > best["text only, fine-tuned"] + 0.15
+    assert best["fine-tuned"] == pytest.approx(tuned.metrics["test"]["micro"], abs=0.11)
+    assert {p.labels for p in curve.points} == {42, 140}
+    assert LearningCurve.open(tmp_path / "curve") == curve
+    again = learning_curve(start, tmp_path / "curve", [0.3, 1.0], asked())  # everything is there
+    assert again == curve
+    sheet = write_curve(curve, tmp_path / "curve")
+    assert len(sheet.rows) == 6
+    check_picture(tmp_path / "curve" / "curve.png")
+    assert "curve.png" in (tmp_path / "curve" / "curve.md").read_text()
+
+
+def test_probabilities_are_calibrated(tuned: FinetuneResult) -> None:
+    assert tuned.temperature is not None
+    assert tuned.calibration_error is not None
+    assert set(tuned.calibration_error) == {"before", "after"}
+    assert all(0 <= error <= 1 for error in tuned.calibration_error.values())
+    head = Run(tuned.run).model().head
+    assert head is not None
+    assert float(head.temperature) == pytest.approx(tuned.temperature)
+
+
+def test_the_report(tuned: FinetuneResult) -> None:
+    folder = Path(tuned.run)
+    assert FinetuneResult.open(folder) == tuned
+    assert json.loads((folder / RESULT).read_text())["metrics"]["test"] == tuned.metrics["test"]
+    sheet = write_result(tuned, folder)
+    assert [row[0] for row in sheet.rows] == ["validation", "test"]
+    assert "Expected calibration error" in (folder / "finetune.md").read_text()
+    assert held_out_result(Run(folder), tuned.start) == tuned  # as the saved model gives it
+
+
+def test_a_fine_tuning_that_was_stopped(start: Run, tmp_path: Path) -> None:
+    whole = finetune(start, tmp_path / "whole", "classification", asked(max_steps=40))
+    finetune(start, tmp_path / "parts", "classification", asked(max_steps=20))
+    parts = finetune(start, tmp_path / "parts", "classification", asked(max_steps=40))
+    assert_same_run(Run(tmp_path / "parts"), Run(tmp_path / "whole"))
+    assert parts.metrics == whole.metrics
+
+
+def test_frozen_weights_and_layers(start: Run, tmp_path: Path) -> None:
+    """A frozen backbone stays as it is; with a decay, lower layers move less."""
+    before = start.model().state_dict()
+    frozen = Run(tmp_path / "frozen")
+    finetune(start, frozen.path, labels={"type": "paper"}, freeze="backbone", max_steps=3, device="cpu")
+    moved = {n: v for n, v in frozen.model().state_dict().items() if n.startswith("backbone.")}
+    assert all((value == before[name]).all() for name, value in moved.items())
+    decayed = Run(tmp_path / "decayed")
+    finetune(start, decayed.path, "classification", asked(max_steps=3, layer_decay=0.01))
+    after = decayed.model().state_dict()
+    change = [
+        float((after[name] - before[name]).abs().mean())
+        for name in (f"backbone.encoder.layer.{layer}.output.dense.weight" for layer in (0, 1))
+    ]
+    assert change[0] < change[1] / 10
+
+
+def test_the_command(start: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["finetune", str(start.path), str(tmp_path / "out"), "--type", "paper", "--max-steps", "2"]
+    cli.main([*words, "--device", "cpu", "--label-fraction", "0.5"])
+    assert "classification of paper nodes" in capsys.readouterr().out
+    assert Run(tmp_path / "out").options().labels.fraction == 0.5
+    assert (tmp_path / "out" / "finetune.md").is_file()
+    with pytest.raises(SystemExit):
+        cli.main(["finetune", str(start.path), str(tmp_path / "other"), "--type", "author"])
+    assert "--labels.type is 'author'" in capsys.readouterr().err
+    assert not (tmp_path / "other").exists()
+    with pytest.raises(SystemExit):
+        cli.main(["finetune", str(tmp_path / "nowhere"), str(tmp_path / "other")])
+    assert "nowhere: not a run, expected a folder that 'heterformer train' wrote." in capsys.readouterr().err
+
+
+def test_a_run_of_links_has_no_held_out_labels(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="was trained on links alone"):
+        held_out_result(trained(tmp_path / "run", max_steps=1), "")
+
+
+def test_shares_of_labels_differ(start: Run, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"label_fraction is 0\.5, 0\.5"):
+        learning_curve(start, tmp_path / "out", [0.5, 0.5], asked())
