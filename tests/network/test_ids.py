@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import polars as pl
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,6 +36,26 @@ def test_an_index_that_grows_gives_rows_in_the_order_of_meeting(batches: list[li
                 met.setdefault(name, len(met))
         assert index.rows(strings(batch)).to_list() == [None if i is None else met[i] for i in batch]
     assert index.ids.to_list() == list(met)
+
+
+@pytest.mark.parametrize(
+    ("batches", "ids"),
+    [
+        ([["7", "7.0", "8.0"], ["8", "7"]], ["7", "8.0"]),  # in one batch, in a later one
+        ([["7.0"], ["7", "7.0", "x.0", "7.00", "v7", None]], ["7.0", "x.0", "7.00", "v7"]),
+        ([["-1.0", "-1"], ["1.5", "1.0"], ["1"]], ["-1", "1.5", "1.0"]),
+    ],
+)
+def test_a_whole_number_is_one_node_in_either_spelling(batches: list[list[str]], ids: list[str]) -> None:
+    index = IdIndex()
+    for batch in batches:
+        index.rows(index.as_known(strings(list(batch))))
+    assert index.ids.to_list() == ids
+
+
+def test_both_spellings_of_a_table_are_two_nodes() -> None:
+    index = IdIndex(strings(["1", "1.0", "2.0"]))
+    assert index.as_known(strings(["1", "1.0", "2", "3", None])).to_list() == ["1", "1.0", "2.0", "3", None]
 
 
 def test_rows_of_known_ids() -> None:

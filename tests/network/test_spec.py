@@ -122,7 +122,12 @@ MISTAKES = [
         DELETED,
         "nodes.paper.text: needs 'file', the table that has this column.",
     ),
-    (f"{PAPER}.text", [], "nodes: no node type has 'text', expected at least one text-rich type."),
+    (
+        f"{PAPER}.text",
+        [],
+        "nodes: none of 'paper' has 'text', expected columns of text for at least one "
+        "(see docs/own-data.md).",
+    ),
     (f"{CITES}.from", "papr", "relations.cites.from: unknown node type 'papr', expected one of 'paper'."),
     (f"{CITES}.to", "work", "relations.cites.to: unknown node type 'work', expected one of 'paper'."),
     (f"{CITES}.to", None, "relations.cites.to: unknown node type None, expected one of 'paper'."),
@@ -202,11 +207,12 @@ def test_a_predicted_relation_has_text_at_one_end_at_least() -> None:
     assert NetworkSpec.parse(values | {"predict": "by"}, "net.yaml").predict == "by"
     assert complaint(values | {"predict": "knows"}) == (
         "net.yaml: predict: relation 'knows' joins 'author' and 'author', which are both without text, "
-        "expected one of 'cites', 'by'."
+        "expected one of 'cites', 'by' (see docs/own-data.md)."
     )
     alone = values | {"relations": {"knows": knows}}
     assert complaint(alone) == (
-        "net.yaml: relations: no relation has a text-rich end, so there is nothing to predict."
+        "net.yaml: relations: found 'knows', expected one that joins a type with text ('paper'), to be "
+        "predicted (see docs/own-data.md)."
     )
 
 
@@ -287,7 +293,7 @@ ODD_YAML = {
     ),
     "half a character": (
         'name: "\\ud800"\nnodes: {}\nrelations: {}',
-        "nodes: no node type has 'text', expected at least one text-rich type.",
+        "nodes: no type has 'text', expected columns of text for at least one (see docs/own-data.md).",
     ),
 }
 

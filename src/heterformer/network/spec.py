@@ -19,6 +19,7 @@ from heterformer.untrusted import NAME_RULE, is_type_name, short_repr
 
 TEXT_RICH_FAN_OUT = 5  # the paper's number of sampled neighbours for papers and books
 TEXTLESS_FAN_OUT = 3
+OWN_DATA = "docs/own-data.md"  # the page with a recipe for each shape of data
 MOST_NEIGHBORS = 1000  # of one type: every node of a batch has room for as many
 # What other programs write where there is no value. 'Null', 'Na' and 'none' are left out: people and tags
 # have such names.
@@ -175,7 +176,9 @@ class _Parser:
             for n, v in raw_relations.items()
         }
         if not any(node.text for node in nodes.values()):
-            raise self.error("nodes", "no node type has 'text', expected at least one text-rich type")
+            types = f"none of {_listed(nodes)} has" if nodes else "no type has"
+            expected = f"expected columns of text for at least one (see {OWN_DATA})"
+            raise self.error("nodes", f"{types} 'text', {expected}")
         predict = self.predict(values.get("predict"), relations, nodes)
         return NetworkSpec(
             name=self.string(values.get("name", "network"), "name"),
@@ -310,7 +313,9 @@ class _Parser:
         text_text = [n for n, r in relations.items() if nodes[r.source].text and nodes[r.target].text]
         with_text = [n for n, r in relations.items() if nodes[r.source].text or nodes[r.target].text]
         if not with_text:
-            raise self.error("relations", "no relation has a text-rich end, so there is nothing to predict")
+            rich = _listed([name for name, node in nodes.items() if node.text])
+            expected = f"expected one that joins a type with text ({rich}), to be predicted (see {OWN_DATA})"
+            raise self.error("relations", f"found {_listed(relations) or 'nothing'}, {expected}")
         if value is None:
             candidates = text_text or with_text
             if len(candidates) == 1:
@@ -324,7 +329,9 @@ class _Parser:
             if name not in with_text:
                 ends = f"joins {relations[name].source!r} and {relations[name].target!r}"
                 reason = f"relation {short_repr(name)} {ends}, which are both without text"
-                raise self.error("predict", f"{reason}, expected one of {_listed(with_text)}")
+                raise self.error(
+                    "predict", f"{reason}, expected one of {_listed(with_text)} (see {OWN_DATA})"
+                )
         return next(iter(shares)) if len(shares) == 1 else shares
 
     def shares(self, value: Any) -> dict[Any, float]:

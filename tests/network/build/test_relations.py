@@ -195,8 +195,17 @@ def test_whole_numbers_that_pandas_wrote_as_floats(tables: Tables) -> None:
     network = tables.build()
     assert edges_of(network, "cites") == [("1", "2"), ("2", "3.0"), ("3.0", "1")]
     tally = network.report.relations["cites"]
-    assert tally.noted == {"whole number written as a float": Finding(2, ["1.0", "2.0"])}
+    assert tally.noted == {"known with or without '.0'": Finding(2, ["1.0", "2.0"])}
     assert tally.dropped == {"unknown paper": Finding(2, ["4.0 -> 1", "1.5 -> 1"])}
+
+
+def test_whole_numbers_of_a_node_table_that_pandas_wrote_as_floats(tables: Tables) -> None:
+    tables.write("papers.csv", "id,title\n1.0,A\n2.0,B\n3,C\n3.0,D\n")
+    tables.write("cites.csv", "source,target\n1,2\n2.0,3\n3.0,1\n")
+    network = tables.build()
+    assert edges_of(network, "cites") == [("1.0", "2.0"), ("2.0", "3"), ("3.0", "1.0")]
+    noted = network.report.relations["cites"].noted
+    assert noted == {"known with or without '.0'": Finding(3, ["1", "2", "1"])}
 
 
 # --- Weights and times -----------------------------------------------------------------------------------

@@ -30,7 +30,6 @@ class Edges(NamedTuple):
     time: NDArray[np.float64] | None = None
 
 
-WHOLE_FLOAT = r"^-?\d+\.0+$"
 BLOCK_ROWS = 1 << 22  # pairs whose ids are looked up together, at least
 
 
@@ -104,16 +103,11 @@ class Endpoints:
         return Edges(pairs["row"].to_numpy(), pairs["other"].to_numpy(), **more)
 
     def _rows(self, index: IdIndex, ids: pl.Series) -> pl.Series:
-        """The row of each id. An unknown "1.0" is "1" if there is one: pandas writes it so beside gaps."""
-        rows = index.rows(ids)
-        floats = rows.is_null() & ids.str.contains(WHOLE_FLOAT).fill_null(False)
-        if index.grows or not floats.any():
-            return rows
-        whole = index.rows(ids.set(~floats, None).str.replace(r"\.0+$", ""))
-        self.tally.note(
-            "whole number written as a float", whole.count(), ids.filter(whole.is_not_null()).head(EXAMPLES)
-        )
-        return rows.fill_null(whole)
+        """The row of each id; how many are known by another spelling of a whole number is noted."""
+        spelled = index.as_known(ids)
+        other = (spelled != ids).fill_null(False)
+        self.tally.note("known with or without '.0'", int(other.sum()), ids.filter(other).head(EXAMPLES))
+        return index.rows(spelled)
 
     def _without_spellings(self, pairs: pl.DataFrame) -> pl.DataFrame:
         """Pairs without those of which an id spells "missing", each spelling counted by itself."""
