@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from heterformer.batches.pairs import evaluation_sampler
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.distillation.core import distill
 from heterformer.distillation.options import DistillOptions
@@ -15,6 +16,9 @@ from heterformer.distillation.table import as_json, distillation_table
 from heterformer.embedding.embed import embed
 from heterformer.embedding.two_passes import model_digest
 from heterformer.errors import InputError
+from heterformer.evaluation.core import evaluate
+from heterformer.evaluation.open_run import open_run
+from heterformer.models.inference import center_vectors
 from heterformer.models.student import Student
 from heterformer.network.build.frames import temporary_folder
 from heterformer.training.run import Run
@@ -38,11 +42,23 @@ def test_regression_draws_the_student_to_the_stored_vectors(tmp_path: Path) -> N
     assert errors[1] < 0.8 * errors[0]
 
 
-def test_figures_are_those_of_the_readers_against_stored_keys() -> None:
+def test_the_models_figures_are_those_of_an_evaluation() -> None:
+    (evaluated,) = [
+        one
+        for one in evaluate(tiny_run(), tasks=("link_prediction",), parts=("test",)).link_prediction
+        if one.relation == "cites"
+    ]
+    assert tiny_distillation().test["model"] == {
+        name: evaluated.metrics[f"alone_{name}"] for name in tiny_distillation().test["model"]
+    }
+
+
+def test_figures_are_those_of_the_readers_against_the_keys_of_an_evaluation() -> None:
     network, run, result = tiny_network(), Run(tiny_run()), tiny_distillation()
     pairs = run.split(network).test
-    visible = VisibleNetwork.for_evaluation(network, run.split(network))
-    keys = embed(run.model(), network, types=["paper"], visible=visible)["paper"][pairs[:, 1]]
+    opened = open_run(run.path)
+    sampler = evaluation_sampler(opened.seed)
+    keys = center_vectors(opened.model, opened.batcher, "paper", pairs[:, 1], sampler).numpy()
     texts = network.texts("paper", pairs[:, 0])
     for name, reader in {"model": run.model(), "student": Student.open(result.path)}.items():
         scores = reader.encode(texts) @ keys.T

@@ -15,12 +15,14 @@ from torch import Tensor, nn
 
 from heterformer.batches.batch import Batch, Texts
 from heterformer.batches.visible import VisibleNetwork
+from heterformer.embedding.embed import embed
 from heterformer.embedding.node_vectors import NodeVectors
 from heterformer.errors import InputError
 from heterformer.evaluation import core as evaluation
 from heterformer.evaluation.core import evaluate, evaluate_run, evaluate_vectors
 from heterformer.evaluation.open_run import OpenRun, open_run
 from heterformer.evaluation.options import ClassificationOptions, ClusteringOptions, EvaluateOptions
+from heterformer.models.registry import load_model
 from heterformer.network import labels
 from heterformer.network.label_options import LabelOptions
 from heterformer.network.schema import NodeType
@@ -150,6 +152,7 @@ class Acquainted(nn.Module):
         counts = {t: network.schema.counts[t] for t in network.schema.textless}
         self.first = dict(zip(counts, np.cumsum([0, *counts.values()]).tolist(), strict=False))
         self.total = self.width = sum(counts.values())
+        self.widths = (self.width,)
 
     def text_states(self, texts: Texts) -> Tensor:
         return torch.zeros(len(texts), 1, 1)
@@ -181,6 +184,28 @@ def test_who_reads_the_neighbours_does_not_see_the_pairs_asked_for(
     assert hits() == dict.fromkeys(asked, 0.0)
     monkeypatch.setattr(VisibleNetwork, "for_evaluation", lambda network, *_: VisibleNetwork.whole(network))
     assert min(hits().values()) > 0.5  # the cheater is able to cheat
+
+
+def test_a_run_of_several_widths_is_ranked_at_each(tmp_path: Path) -> None:
+    """A model that reads texts alone: its vectors depend on no sample of neighbours."""
+    network = tiny_network()
+    widths = {"widths": (8, 2), "readout": "mean", "normalize": "yes", "temperature": 0.1}
+    options = tiny_options(tiny_reader(), max_steps=4, model="bert", **widths)
+    path = train(network, tmp_path / "run", options).path
+    found = evaluate(path, tasks=("link_prediction",), parts=("test",))
+    assert list(found.by_width) == [16, 8, 2]
+    assert found.by_width[16] == found.link_prediction
+    for width, (at_width,) in found.by_width.items():
+        vectors = {"paper": NodeVectors.from_matrix(embed(load_model(path), network, width=width)["paper"])}
+        split = str(path / "split.parquet")
+        (cut,) = evaluate_vectors(
+            network, vectors, EvaluateOptions(parts=("test",), split=split)
+        ).link_prediction
+        for name in ("prec", "mrr", "full_mrr", "hits_10"):
+            assert at_width.metrics[name] == pytest.approx(cut.metrics[name], abs=0.02)  # ties may break
+            assert at_width.metrics[f"alone_{name}"] == at_width.metrics[name]  # there are no neighbours
+    figures = [one.metrics["full_mrr"] for (one,) in found.by_width.values()]
+    assert len(set(figures)) == 3
 
 
 def test_vectors_from_elsewhere_are_ranked_by_product_or_angle() -> None:

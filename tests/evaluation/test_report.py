@@ -31,7 +31,7 @@ MAP = ("--map.max-nodes", "60")
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("runs") / "my run"
-    train(path)
+    train(path, "--widths", "8", "2")
     return path
 
 
@@ -49,6 +49,10 @@ def test_a_run_gets_a_page_with_all_tasks(run: Path, capsys: pytest.CaptureFixtu
     figure = four_digits(values["link_prediction"]["cites"]["test"]["full"]["mrr"])
     assert figure in page
     assert figure in shown
+    assert list(values["by_width"]) == ["16", "8", "2"]
+    cut = four_digits(values["by_width"]["2"]["cites"]["test"]["full"]["mrr"])
+    assert cut in page.partition("## Link prediction by width")[2]
+    assert cut in shown
     told = values["classification"][0]["result"]["scores"]["mlp"]["micro"]["mean"]
     assert four_digits(told) in page
     assert four_digits(values["clustering"][0]["result"]["nmi"]["mean"]) in page

@@ -16,6 +16,7 @@ from heterformer.evaluation.tables import (
     classification_table,
     clustering_table,
     relations_table,
+    widths_table,
 )
 from heterformer.metrics import (
     CLASSIFICATION_METRICS,
@@ -182,3 +183,19 @@ def test_one_repeat_has_no_deviation(count: int, splits: str, runs: str) -> None
     assert table.note.endswith(splits)
     clusters = ClusteringResult(20, classes, {metric.name: repeated for metric in CLUSTERING_METRICS})
     assert runs in clustering_table([Clustered("paper", clusters)], "clustering").note
+
+
+def test_widths_are_one_below_the_other() -> None:
+    by_width = {
+        width: [with_queries_alone(result("validation", figure), 0.5), result("test", figure + 0.1)]
+        for width, figure in {16: 0.3, 8: 0.1}.items()
+    }
+    rows = widths_table(by_width, "link prediction by width").rows
+    assert [row[:4] for row in rows] == [
+        ("cites", "16", "valid.", ".3000"),
+        ("", "", "alone", ".5000"),
+        ("", "8", "valid.", ".1000"),
+        ("", "", "alone", ".5000"),
+        ("cites", "16", "test", ".4000"),
+        ("", "8", "test", ".2000"),
+    ]

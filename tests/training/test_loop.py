@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from transformers import AutoModel
 
 from heterformer import progress
 from heterformer.batches.batcher import Batcher
@@ -82,6 +83,19 @@ def test_validates_before_the_first_step(whole: Run) -> None:
     assert [line["step"] for line in lines] == [0]
     assert lines[0]["before_training"].keys() == whole.metrics()[-1]["validation"].keys()
     assert whole.progress()[1].best_step > 0
+
+
+def test_no_step_leaves_the_model_as_it_starts(tmp_path: Path) -> None:
+    run = trained(tmp_path / "run", max_steps=0, model="bert")
+    assert run.is_complete
+    (before,) = [line["before_training"] for line in run.metrics() if "before_training" in line]
+    assert validations(run) == {0: before["prec"]}
+    backbone = AutoModel.from_pretrained(tiny_reader()).state_dict()
+    weights = {name.removeprefix("backbone."): value for name, value in run.model().state_dict().items()}
+    shared = backbone.keys() & weights.keys()
+    assert len(shared) > 20
+    assert all(torch.equal(weights[name], backbone[name]) for name in shared)
+    assert max(validations(trained(run.path, max_steps=2, model="bert"))) == 2  # and goes on from there
 
 
 def test_no_stage_is_without_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

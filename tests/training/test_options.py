@@ -62,7 +62,7 @@ def written(path: Path, **values: Any) -> Path:
     [
         ("batch_size", 1, "batch_size is 1, expected more than 1."),
         ("epochs", 0, "epochs is 0, expected more than 0."),
-        ("max_steps", 0, "max_steps is 0, expected more than 0."),
+        ("max_steps", -1, "max_steps is -1, expected 0 or more."),
         ("max_minutes", -0.5, "max_minutes is -0.5, expected more than 0."),
         ("patience", 0, "patience is 0, expected more than 0."),
         ("evaluate_every", 0, "evaluate_every is 0, expected more than 0."),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,6 @@ import torch
 from torch import Tensor
 
 from heterformer.arrays import Ints
-from heterformer.batches.batcher import Batcher
-from heterformer.batches.pairs import evaluation_sampler
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.distillation.card import student_card
 from heterformer.distillation.onnx_export import check_onnx_is_installed, export_onnx
@@ -25,15 +22,17 @@ from heterformer.embedding.options import EmbedOptions
 from heterformer.embedding.two_passes import model_digest
 from heterformer.errors import InputError
 from heterformer.evaluation.link_prediction import PairSet
+from heterformer.evaluation.model_ranking import ModelVectors
 from heterformer.evaluation.open_run import OpenRun, open_run
 from heterformer.evaluation.pair_ranking import rank_pairs
+from heterformer.evaluation.vector_cache import VectorsOf
 from heterformer.files import check_new, new_folder
 from heterformer.metrics import ALONE
-from heterformer.models.inference import center_vectors
 from heterformer.models.plm.loading import load_plm
 from heterformer.models.student import Student
 from heterformer.network.schema import NodeType
 from heterformer.progress import say
+from heterformer.states.text_states import stored_states
 
 
 @dataclass(frozen=True)
@@ -93,15 +92,11 @@ def distill(
     student = _new_student(opened)
     with tempfile.TemporaryDirectory(prefix="heterformer-") as folder:
         say(f"{opened.run.path}: computing the vectors to learn.")
-        visible = opened.batcher.visible
-        training = visible
-        if opened.split.hidden:
-            training = VisibleNetwork.for_training(opened.network, opened.split)
-        stored = _stored(opened, visible, Path(folder) / "evaluation")
-        to_learn = stored if training is visible else _stored(opened, training, Path(folder) / "training")
+        training = VisibleNetwork.for_training(opened.network, opened.split)
+        to_learn = _stored(opened, training, Path(folder) / "vectors")
         trainer = StudentTrainer(student, to_learn, training, opened.split, opened.model, options)
         step = trainer.train()
-        test = _test(opened, student, stored)
+        test = _test(opened, student)
     result = Distillation(out, step, trainer.best, len(opened.split.test), test, time.monotonic() - started)
     return _written(result, student, opened, options)
 
@@ -128,27 +123,26 @@ def _stored(opened: OpenRun, visible: VisibleNetwork, folder: Path) -> StoredVec
     return StoredVectors(matrices, opened.batcher.tokens)
 
 
-def _test(opened: OpenRun, student: Student, stored: StoredVectors) -> dict[str, dict[str, float]]:
-    """Link prediction of the test pairs with queries read alone, by the model and by the student."""
+def _test(opened: OpenRun, student: Student) -> dict[str, dict[str, float]]:
+    """Link prediction of the test pairs with queries read alone, by the model and by the student.
+
+    Keys are those of ``evaluate``, so that its figures of queries alone are the model's here.
+    """
     relation, tokens = opened.network.schema.predicted[0], opened.batcher.tokens
     pairs = PairSet("test", relation, opened.split.test)
-    alone = Batcher(opened.batcher.visible, tokens, {})  # no neighbours at all
-    sampler = evaluation_sampler(opened.seed)
-
-    def by_model(node_type: NodeType, rows: Ints) -> Tensor:
-        return center_vectors(opened.model, alone, node_type, rows, sampler)
 
     def by_student(node_type: NodeType, rows: Ints) -> Tensor:
         return student_vectors(student, tokens, rows + tokens.text_offset[node_type])
 
-    readers: dict[str, Callable[[NodeType, Ints], Tensor]] = {"model": by_model, "student": by_student}
     test = {}
-    for name, reader in readers.items():
-        (ranks,) = rank_pairs(
-            [pairs], stored.of_nodes, opened.batcher.visible, lambda _: opened.model.scores, read_alone=reader
-        )
-        metrics = ranks.result(pairs, opened.network.schema).metrics
-        test[name] = {n.removeprefix(ALONE): v for n, v in metrics.items() if n.startswith(ALONE)}
+    with stored_states(opened.model, tokens, opened.run.path) as states:
+        read = ModelVectors(opened.model, opened.batcher, opened.seed, states)
+        readers: dict[str, VectorsOf] = {"model": read.read_alone, "student": by_student}
+        for name, reader in readers.items():
+            visible = opened.batcher.visible
+            (ranks,) = rank_pairs([pairs], read.cached, visible, read.scorer, read_alone=reader)
+            metrics = ranks.result(pairs, opened.network.schema).metrics
+            test[name] = {n.removeprefix(ALONE): v for n, v in metrics.items() if n.startswith(ALONE)}
     return test
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,7 @@ from heterformer.embedding.node_vectors import NodeVectors, Vectorized, looked_u
 from heterformer.errors import InputError
 from heterformer.evaluation.classification import ClassificationResult, classify
 from heterformer.evaluation.clustering import ClusteringResult, cluster
-from heterformer.evaluation.link_prediction import LinkPrediction, PairSet, predicted_pairs
+from heterformer.evaluation.link_prediction import LinkPrediction, PairSet, Ranks, predicted_pairs
 from heterformer.evaluation.model_ranking import ModelVectors, rank_with_model
 from heterformer.evaluation.notes import Notes
 from heterformer.evaluation.open_run import OpenRun, open_run
@@ -65,6 +65,8 @@ class Evaluation:
 
     network: Network
     link_prediction: list[LinkPrediction] = field(default_factory=list)
+    by_width: dict[int, list[LinkPrediction]] = field(default_factory=dict)
+    """Of a run that was trained at several widths: pairs of the predicted relations at each, widest first."""
     recommendation: list[Recommendation] = field(default_factory=list)
     """Of predicted relations with a textless end, such as what users have bought."""
     seen: tuple[str, ...] = ()
@@ -174,14 +176,21 @@ def _links_of_run(
     with fast, stored_states(model, opened.batcher.tokens, opened.run.path, processes) as states:
         read = ModelVectors(model, opened.batcher, opened.seed, states)
         ranks = read.rank(predicted, processes)
+        at_widths = {width: read.rank(predicted, processes, width=width) for width in model.widths[1:]}
         unseen = split.hidden
         visible = opened.batcher.visible
         lists = recommendations(predicted, read.cached, visible, read.scorer, unseen, processes=processes)
         ranks += rank_with_model(model, hiding_batcher, others, opened.seed, states, processes)
-    figures = [r.result(p, network.schema) for p, r in zip([*predicted, *others], ranks, strict=True)]
+    figures = _results([*predicted, *others], ranks, network)
+    by_width = {model.width: figures[: len(predicted)]} if at_widths else {}
+    by_width |= {width: _results(predicted, ranks, network) for width, ranks in at_widths.items()}
     notes.sentences.extend(note for one in figures for note in one.chance_notes())
     seen = tuple(n for n in drawn if n not in split.others)
-    return replace(evaluation, link_prediction=figures, recommendation=lists, seen=seen)
+    return replace(evaluation, link_prediction=figures, by_width=by_width, recommendation=lists, seen=seen)
+
+
+def _results(pair_sets: Sequence[PairSet], ranks: Sequence[Ranks], network: Network) -> list[LinkPrediction]:
+    return [r.result(p, network.schema) for p, r in zip(pair_sets, ranks, strict=True)]
 
 
 def _links_of_vectors(
@@ -220,7 +229,7 @@ def _links_of_vectors(
     visible = VisibleNetwork.for_evaluation(network, split, drawn)
     vectors_of = partial(looked_up, vectors, normalize=scaled)
     ranks = rank_pairs(asked, vectors_of, visible, lambda _: _inner_product, known)
-    figures = [r.result(p, network.schema) for p, r in zip(asked, ranks, strict=True)]
+    figures = _results(asked, ranks, network)
     notes.sentences.extend(note for one in figures for note in one.chance_notes())
     hiding, names = visible.hidden_pairs(), dict.fromkeys(one.relation.name for one in asked)
     seen = None

@@ -78,11 +78,13 @@ class EarlierReport:
         values = self.values
         try:
             if task == "link_prediction":
-                parts = [one for relation in values[task].values() for one in relation.values()]
-                results = [LinkPrediction.from_json(one) for one in parts]
                 by_vectors = values["seen_by_vectors"]
                 return {
-                    task: results,
+                    task: _link_predictions(values[task]),
+                    "by_width": {
+                        int(width): _link_predictions(one)
+                        for width, one in values.get("by_width", {}).items()
+                    },
                     "recommendation": [
                         Recommendation.from_json(one) for one in values.get("recommendation", [])
                     ],
@@ -102,6 +104,10 @@ class EarlierReport:
         # With equal options a task writes the same notes again, so what is new comes after what is known.
         notes = list(dict.fromkeys([*self.values["notes"], *evaluation.notes]))
         return replace(evaluation, notes=notes, **changes)
+
+
+def _link_predictions(values: Mapping[str, Any]) -> list[LinkPrediction]:
+    return [LinkPrediction.from_json(part) for relation in values.values() for part in relation.values()]
 
 
 def _listed(tasks: Iterable[Task]) -> str:

@@ -14,7 +14,7 @@ from heterformer.batches.pairs import evaluation_sampler
 from heterformer.distributed import ProcessGroup
 from heterformer.evaluation.link_prediction import PairSet, Ranks
 from heterformer.evaluation.pair_ranking import RankingSizes, rank_pairs
-from heterformer.evaluation.vector_cache import VectorCache
+from heterformer.evaluation.vector_cache import VectorCache, VectorsOf
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.inference import StoredStates, center_vectors, vectors_of_type
 from heterformer.network.schema import NodeType, Relation
@@ -60,18 +60,29 @@ class ModelVectors:
         self.sampler = evaluation_sampler(seed)
         self.without_neighbors = Batcher(batcher.visible, batcher.tokens, {})
         self.cached = VectorCache(self.vectors, batcher.schema.counts)  # a node is query, key and candidate
+        self.cached_alone = VectorCache(self.read_alone, batcher.schema.counts)  # for every width
 
     def rank(
         self,
         pair_sets: Sequence[PairSet],
         processes: ProcessGroup | None = None,
         sizes: RankingSizes | None = None,
+        width: int | None = None,
     ) -> list[Ranks]:
-        """The ranks of each pair set's keys; queries with text are read a second time alone."""
-        visible, alone = self.batcher.visible, self.read_alone
+        """The ranks of each pair set's keys; queries with text are read a second time alone.
+
+        With ``width`` by vectors that are cut to it, as ``embed`` cuts them.
+        """
+        visible = self.batcher.visible
+        whole, alone = (self._cut(vectors, width) for vectors in (self.cached, self.cached_alone))
         return rank_pairs(
-            pair_sets, self.cached, visible, self.scorer, read_alone=alone, processes=processes, sizes=sizes
+            pair_sets, whole, visible, self.scorer, read_alone=alone, processes=processes, sizes=sizes
         )
+
+    def _cut(self, vectors: VectorsOf, width: int | None) -> VectorsOf:
+        if width is None:
+            return vectors
+        return lambda node_type, rows: self.model.shortened(vectors(node_type, rows), width)
 
     def vectors(self, node_type: NodeType, rows: Ints) -> Tensor:
         return vectors_of_type(self.model, self.batcher, node_type, rows, self.sampler, self.states)

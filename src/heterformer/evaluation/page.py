@@ -25,6 +25,7 @@ from heterformer.evaluation.tables import (
     clustering_table,
     recommendation_table,
     relations_table,
+    widths_table,
 )
 from heterformer.files import write_text
 from heterformer.network.store import Network
@@ -58,6 +59,8 @@ def sheets(evaluation: Evaluation) -> list[Sheet]:
                 evaluation.seen_by_vectors or (),
             )
         )
+    if evaluation.by_width:
+        tables.append(widths_table(evaluation.by_width, f"link prediction by width {on}"))
     if evaluation.recommendation:
         tables.append(recommendation_table(evaluation.recommendation, f"recommendation {on}"))
     if evaluation.classification:
@@ -73,6 +76,7 @@ def as_json(evaluation: Evaluation, about: Mapping[str, Any]) -> dict[str, Any]:
         **about,
         "network": evaluation.network.name,
         "link_prediction": link_prediction_json(evaluation.link_prediction),
+        "by_width": {width: link_prediction_json(results) for width, results in evaluation.by_width.items()},
         "recommendation": [one.to_json() for one in evaluation.recommendation],
         "seen_in_training": list(evaluation.seen),
         "seen_by_vectors": None if evaluation.seen_by_vectors is None else list(evaluation.seen_by_vectors),

@@ -67,6 +67,19 @@ def relations_table(
     return Sheet(title, headings, tuple(lines), note, text_columns=2)
 
 
+def widths_table(by_width: Mapping[int, Sequence[LinkPrediction]], title: str) -> Sheet:
+    """Of a model that was trained at several widths: the predicted relations' pairs at each of them."""
+    lines = []
+    for number, whole in enumerate(next(iter(by_width.values()))):
+        name, label = whole.relation, SHORT_PARTS.get(whole.part, whole.part)
+        for width, results in by_width.items():
+            for part, cells in _readings(results[number], label):
+                lines.append((name, "" if part == ALONE else str(width), part, *cells))
+                name = ""
+    note = "vectors are cut to their first numbers, as 'heterformer embed RUN OUT --width' cuts them"
+    return Sheet(title, ("relation", "width", "part", *RANKING_HEADINGS), tuple(lines), note, text_columns=3)
+
+
 def _readings(result: LinkPrediction, part: str) -> list[tuple[str, tuple[str, ...]]]:
     """The metrics of queries with neighbours, under the name of the part, and of queries alone."""
     rows = [(part, _ranking_cells(result.metrics, RANKING_METRICS))]

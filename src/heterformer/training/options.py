@@ -135,7 +135,7 @@ class TrainingOptions:
     epochs: int = 100
     """Maximum number of passes over the training pairs."""
     max_steps: int | None = None
-    """Maximum number of training steps."""
+    """Maximum number of training steps; 0 leaves the model as it starts."""
     max_minutes: float | None = None
     """Maximum number of minutes, warm-up included; the same command with a larger limit resumes the run."""
     patience: int = 3
@@ -200,12 +200,11 @@ class TrainingOptions:
     """Log to this experiment of MLflow as well, at MLFLOW_TRACKING_URI or else in a file of the run."""
 
     def __post_init__(self) -> None:
-        positive = ("epochs", "max_steps", "max_minutes", "patience", "validation_pairs", "evaluate_every")
+        positive = ("epochs", "max_minutes", "patience", "validation_pairs", "evaluate_every")
         rates = ("learning_rate", "new_learning_rate", "textless_learning_rate", "adam_epsilon")
         others = ("max_grad_norm", "refresh_every", "micro_batch")
-        _check_above(
-            self, {"batch_size": 1, "average_last": 1, **dict.fromkeys((*positive, *rates, *others), 0)}
-        )
+        bounds = dict.fromkeys((*positive, *rates, *others), 0)
+        _check_above(self, {"batch_size": 1, "average_last": 1, "max_steps": -1, **bounds})
         if self.hard_negatives > 0 and self.neighbor_states == "live":
             problem = (
                 f"is {self.hard_negatives}, but {{neighbor_states}} is live; they are mined from cached ones."
@@ -425,7 +424,8 @@ def _check_above(options: TrainingOptions | WarmUpOptions, bounds: dict[str, int
     for name, bound in bounds.items():
         value = getattr(options, name)
         if value not in (None, "auto") and value <= bound:
-            raise OptionError(options, name, f"is {value}, expected more than {bound}.")
+            least = "0 or more" if bound < 0 else f"more than {bound}"
+            raise OptionError(options, name, f"is {value}, expected {least}.")
 
 
 def changed_options(before: TrainingOptions, now: TrainingOptions) -> list[str]:
