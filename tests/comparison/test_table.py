@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,8 @@ from rich.console import Console
 
 from heterformer.comparison.core import finished_comparison
 from heterformer.comparison.results import Comparison
-from heterformer.comparison.table import as_json, as_markdown, as_table, write_comparison
+from heterformer.comparison.significance import Difference
+from heterformer.comparison.table import _lead, as_json, as_markdown, as_table, write_comparison
 from heterformer.metrics import QUERY_ALONE_METRICS, RANKING_METRICS
 from tests.comparison.comparing import COMMAND, QUERIES, pretended_comparison, save_result
 
@@ -217,6 +219,14 @@ def test_a_negative_difference_is_a_deficit(tmp_path: Path) -> None:
     )
     assert ", a deficit to BERT (95 % interval -0." in found
     assert "lead over" not in found
+
+
+def test_a_difference_that_is_shown_as_zero_is_neither_lead_nor_deficit(tmp_path: Path) -> None:
+    comparison = pretended_comparison(tmp_path / "cmp", {"bert": 0.5, "heterformer": 0.5}, seeds=(0,))
+    for tiny in (-1e-6, 1e-6):
+        leads = [replace(lead, difference=Difference(tiny, -0.1, 0.1, 0.9)) for lead in comparison.leads]
+        assert leads
+        assert all(" +0.0000, level with BERT (95 % interval " in _lead(lead) for lead in leads)
 
 
 def test_runs_that_an_earlier_version_ranked_are_named(tmp_path: Path) -> None:

@@ -299,10 +299,11 @@ def _about_leads(comparison: Comparison) -> list[str]:
 
 def _lead(lead: Lead) -> str:
     difference = lead.difference
-    name = "a deficit to" if difference.mean < 0 else "a lead over" if difference.mean > 0 else "level with"
+    mean = round(difference.mean, 4) + 0.0  # as it is shown, without the sign of -0.0
+    name = "a deficit to" if mean < 0 else "a lead over" if mean > 0 else "level with"
     span = f"95 % interval {difference.low:+.4f} to {difference.high:+.4f}, p = {difference.p:.4f}"
     heading = HEADINGS.get(lead.metric) or label_heading(lead.metric)
-    return f"{heading} {difference.mean:+.4f}, {name} {lead.against.display_name} ({span})"
+    return f"{heading} {mean:+.4f}, {name} {lead.against.display_name} ({span})"
 
 
 def _about_tuning(comparison: Comparison) -> str:
