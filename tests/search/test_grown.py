@@ -277,16 +277,20 @@ def test_a_network_of_other_types(run: Run, tmp_path: Path, failed: Failed) -> N
 
 
 def test_a_grown_network_is_mapped_and_explained_too(
-    run: Run, grown: Network, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    run: Run, grown: Network, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """New nodes are there, and it is said that they are new."""
+    """New nodes are there, it is said that they are new, and the run's own map stays."""
     other = ["--network", str(grown.path)]
     new = {t: len(set(grown.ids(t)) - set(run.network().ids(t))) for t in grown.schema.node_types}
-    main(["map", str(run.path), *other, "--out", str(tmp_path), "--max-nodes", "1000"])
+    main(["map", str(run.path), "--max-nodes", "20"])
+    own = (run.path / "map" / "map.html").read_bytes()
+    capsys.readouterr()
+    main(["map", str(run.path), *other, "--max-nodes", "1000"])
     said = capsys.readouterr().err
     assert f"{grown.path}: {new['paper']} paper nodes are new since training." in said
-    page = (tmp_path / "map.html").read_text(encoding="utf-8")
-    assert '"new-2"' in page
+    page = run.path / f"{grown.path.name}.map" / "map.html"
+    assert '"new-2"' in page.read_text(encoding="utf-8")
+    assert (run.path / "map" / "map.html").read_bytes() == own
     main(["explain", str(run.path), "new-2", *other, "--json"])
     captured = capsys.readouterr()
     assert "paper 'new-2' is not in the network that" in captured.err

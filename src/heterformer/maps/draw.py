@@ -42,8 +42,9 @@ def draw_run_map(
 ) -> list[Path]:
     """The map of a run's network or another one, by the vectors that searching keeps or by those in a file.
 
-    It is written into RUN/map, since RUN/figures has that of the report, or into FILE.map. By the run's own
-    vectors all nodes are laid out as well, for the explorer and, if given, for the table ``atlas``.
+    It is written into RUN/map, since RUN/figures has that of the report, of another network into
+    RUN/NETWORK.map, by vectors of a file into FILE.map. By the run's own vectors all nodes are laid out as
+    well, for the explorer and, if given, for the table ``atlas``.
     """
     if atlas is not None:
         check_new(atlas)
@@ -58,7 +59,8 @@ def draw_run_map(
     store = SearchStore.open(run, network)
     types = Selection.choose(network, store.types, options).types
     own_vectors = {t: NodeVectors.from_matrix(store.matrix(t)) for t in types}
-    files = draw_map(network, own_vectors, out or path / "map", options)
+    place = path / ("map" if other_network is None else f"{other_network.resolve().name}.map")
+    files = draw_map(network, own_vectors, out or place, options)
     with waiting("laying out all nodes"):
         layout = Layout.make(store, options, landmarks)
     return files if atlas is None else [*files, write_atlas(store, layout, atlas)]

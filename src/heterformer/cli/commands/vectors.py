@@ -253,7 +253,8 @@ def map_nodes(
         options: Which nodes to show, and how to lay them out.
         vectors: Use these vectors, of 'heterformer embed' or any other method, instead of the run's own.
         network: Map another network of the same types, with nodes that training did not see.
-        out: The folder to write into; by default, RUN/map or, with --vectors, FILE.map.
+        out: The folder to write into; by default, RUN/map, with --network RUN/NETWORK.map, with --vectors
+            FILE.map.
         landmarks: In the layout of all nodes, how many t-SNE places; the others are placed beside them.
         atlas: Write all nodes with x, y, names, labels and neighbours into this Parquet file, which Apple's
             embedding-atlas opens.
