@@ -1,4 +1,4 @@
-"""What ``import heterformer`` offers: complete, documented, and quick to import."""
+"""What ``import heterformer`` offers: complete, documented, quick to import, and plain about mistakes."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ import importlib
 import inspect
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import heterformer
+from tests.learning import tiny_network, tiny_reader
+from tests.search.searching import tiny_run
 
 PUBLIC = {
     "Network",
@@ -90,3 +93,57 @@ def test_every_public_name_is_documented_with_an_example(name: str) -> None:
         arguments = [a for a in inspect.signature(found).parameters if not a.startswith("_")]
         missing = [a for a in arguments if f"\n    {a}: " not in doc and f"\n    **{a}: " not in doc]
         assert missing == [], f"{name} does not describe {missing}"
+
+
+A_FOLDER = "expected the path of a folder."
+WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
+    "a network that is a number": (lambda _: heterformer.train(5, "run"), f"the network is 5, {A_FOLDER}"),  # type: ignore[arg-type]
+    "no run": (lambda _: heterformer.train(tiny_network(), None), f"the run is None, {A_FOLDER}"),  # type: ignore[arg-type]
+    "a network in the place of a run": (
+        lambda _: heterformer.Searcher(tiny_network()),  # type: ignore[arg-type]
+        f"the run is Network(synthetic: 200 paper, 150 author, 10 venue), {A_FOLDER}",
+    ),
+    "no model": (lambda _: heterformer.load_model(None), f"the model is None, {A_FOLDER}"),  # type: ignore[arg-type]
+    "no saved model": (
+        lambda _: heterformer.Heterformer.from_pretrained(None),  # type: ignore[arg-type]
+        f"the model is None, {A_FOLDER}",
+    ),
+    "a path that is mistyped": (
+        lambda _: heterformer.Heterformer.from_pretrained("./nothing"),
+        "./nothing: no such folder, and no name that a model hub could have.",
+    ),
+    "backbone and network the other way round": (
+        lambda _: heterformer.Heterformer.from_backbone(tiny_network(), "minilm"),  # type: ignore[arg-type]
+        "minilm: not a network, expected a folder that 'heterformer build' wrote.",
+    ),
+    "a node that is a number": (
+        lambda run: heterformer.Searcher(run).like(5),  # type: ignore[arg-type]
+        "the id or name is 5, expected a string.",
+    ),
+    "a list of queries": (
+        lambda run: heterformer.Searcher(run).search(["kernel"]),  # type: ignore[arg-type]
+        "the query is ['kernel'], expected a string.",
+    ),
+    "no results": (
+        lambda run: heterformer.Searcher(run).search("kernel", top=0),
+        "top is 0, expected at least 1.",
+    ),
+    "a text that is a number": (
+        lambda run: heterformer.load_model(run).encode(5),  # type: ignore[arg-type]
+        "texts is 5, expected a string or a list of strings.",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_a_wrong_argument_is_one_sentence(what: str) -> None:
+    call, problem = WRONG[what]
+    with pytest.raises(heterformer.InputError) as caught:
+        call(tiny_run())
+    assert str(caught.value) == problem
+
+
+def test_a_network_may_be_named_by_its_folder() -> None:
+    network = tiny_network()
+    model = heterformer.Heterformer.from_backbone(tiny_reader(), str(network.path))  # type: ignore[arg-type]
+    assert model.schema == network.schema

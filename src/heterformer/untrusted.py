@@ -59,6 +59,13 @@ def check_no_links_out(folder: Path) -> None:
                 raise InputError(f"{path}: {problem}; put the file or folder itself there.")
 
 
+def checked_path(value: object, what: str) -> Path:
+    """A path that a Python caller gives in the place of ``what``, such as 'the run'."""
+    if not isinstance(value, (str, os.PathLike)):
+        raise InputError(f"{what} is {short_repr(value)}, expected the path of a folder.")
+    return Path(value)
+
+
 def is_text(value: str) -> bool:
     """Whether a string can be written as UTF-8; one of a command line may have half a character."""
     try:
@@ -69,7 +76,9 @@ def is_text(value: str) -> bool:
 
 
 def check_text(value: str, what: str) -> None:
-    """Refuse what tokenizers and tables do not take."""
+    """Refuse what tokenizers and tables do not take; a Python caller may give anything."""
+    if not isinstance(value, str):
+        raise InputError(f"{what} is {short_repr(value)}, expected a string.")
     if not is_text(value):
         raise InputError(f"{what} {short_repr(value)} is not UTF-8, expected text in UTF-8.")
 

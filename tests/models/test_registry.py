@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -89,9 +90,10 @@ def test_a_folder_without_a_model(tmp_path: Path, content: str | None) -> None:
         load_model(tmp_path)
 
 
-def test_a_folder_with_another_projects_model(tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert-large"}))
-    with pytest.raises(
-        InputError, match="model_type is 'bert-large', expected one of heterformer, mean_sage"
-    ):
+@pytest.mark.parametrize("model_type", ["bert", "bert-large", ["heterformer"]])
+def test_a_folder_with_another_projects_model(tmp_path: Path, model_type: object) -> None:
+    """A plain BERT, too, which is a backbone and no model of ours."""
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": model_type}))
+    expected = "expected one of heterformer, heterformer_mean_sage, "
+    with pytest.raises(InputError, match=re.escape(f"model_type is {model_type!r}, {expected}")):
         load_model(tmp_path)

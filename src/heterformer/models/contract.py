@@ -35,6 +35,7 @@ from heterformer.network.schema import EdgeType, NodeType, Schema
 from heterformer.network.store import Network
 from heterformer.network.tokens import PackedTokens, open_tokens
 from heterformer.progress import say
+from heterformer.untrusted import checked_path
 
 NeighborIds = Mapping[NodeType, Sequence[str]]  # of one text
 
@@ -62,7 +63,7 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
 
         Args:
             path_or_name: "minilm", a folder, or a Hugging Face name.
-            schema: The network, or its schema.
+            schema: The network, its folder, or its schema.
             hidden: Rows by node type whose attributes must have no part in how attributes are read.
             options: Options of the model as keywords; by default, readout, pooling, normalisation and
                 temperature suit the backbone.
@@ -72,6 +73,8 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
             >>> network = Network.open("papers.net")
             >>> model = Heterformer.from_backbone("minilm", network, textless_dim=32)
         """
+        if not hasattr(schema, "schema") and not isinstance(schema, Schema):
+            schema = Network.open(schema)
         network = None if isinstance(schema, Schema) else schema
         schema = schema if isinstance(schema, Schema) else schema.schema
         known = cls.config_class.option_names()
@@ -105,8 +108,9 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
         On the CPU the last bit of a product depends on how its factors lie in memory, so only a copy gives
         the very vectors that the saved model gave.
         """
+        path = checked_path(path_or_name, "the model")
         options = {"use_safetensors": True} | kwargs | source_options(path_or_name)
-        with reading(Path(path_or_name), "copy the folder again or train it anew"):
+        with reading(path, "copy the folder again or train it anew"):
             model: Self
             model, report = super().from_pretrained(path_or_name, *args, **options, output_loading_info=True)
             if missing := sorted(report["missing_keys"]):

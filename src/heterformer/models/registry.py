@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from heterformer.errors import InputError
-from heterformer.models.options import MODEL_OPTIONS, MODEL_TYPE_PREFIX
+from heterformer.models.options import MODEL_OPTIONS
 from heterformer.network.schema import Schema
+from heterformer.untrusted import checked_path, short_repr
 
 if TYPE_CHECKING:
     from heterformer.models.contract import NodeEncoder
@@ -68,12 +69,13 @@ def untrained_model(folder: Path | str, tables: bool = True) -> NodeEncoder:
 
 def model_name(folder: Path | str) -> str:
     """The registered name of the model in a folder."""
-    path = Path(folder) / "config.json"
+    path = checked_path(folder, "the model") / "config.json"
     try:
         model_type = json.loads(path.read_text(encoding="utf-8"))["model_type"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise InputError(f"{folder}: expected a model's folder, with a config.json in it.") from None
-    name = str(model_type).removeprefix(MODEL_TYPE_PREFIX)
-    if name not in MODEL_OPTIONS:
-        raise InputError(f"{path}: model_type is {model_type!r}, expected one of {', '.join(MODEL_OPTIONS)}.")
-    return name
+    names = {options.model_type(): name for name, options in MODEL_OPTIONS.items()}
+    if model_type not in list(names):
+        expected = f"expected one of {', '.join(names)}, which 'train' saves"
+        raise InputError(f"{path}: model_type is {short_repr(model_type)}, {expected}.")
+    return names[model_type]

@@ -21,7 +21,7 @@ from heterformer.network.ids import known_rows
 from heterformer.network.schema import EdgeType, NodeType, Schema
 from heterformer.network.store import Network
 from heterformer.network.tokens import PackedTokens
-from heterformer.untrusted import check_text
+from heterformer.untrusted import check_text, short_repr
 
 if TYPE_CHECKING:
     from heterformer.models.contract import NeighborIds, NodeEncoder
@@ -46,6 +46,8 @@ def encode(
         vectors = encode(model, [texts], [neighbors or {}], network, batch_size, tokenizer)
         vector: NDArray[np.float32] = vectors[0]
         return vector
+    if not hasattr(texts, "__len__"):
+        raise InputError(f"texts is {short_repr(texts)}, expected a string or a list of strings.")
     if batch_size < 1:
         raise InputError(f"batch_size is {batch_size}, expected at least 1.")
     if neighbors is None:

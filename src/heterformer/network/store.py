@@ -22,7 +22,7 @@ from heterformer.network.columns import DISPLAYED, FEATURE, fits_type, node_colu
 from heterformer.network.schema import EdgeColumn, NodeType, Schema
 from heterformer.network.spec import NetworkSpec
 from heterformer.stored import as_series, read_arrow, validated
-from heterformer.untrusted import check_fingerprint, short_repr
+from heterformer.untrusted import check_fingerprint, checked_path, short_repr
 
 FORMAT = 1
 DESCRIPTION = "network.json"
@@ -97,7 +97,7 @@ class Network:
             >>> network = Network.open("papers.net")
             >>> network.schema.node_types, network.schema.predict
         """
-        path = Path(path)
+        path = checked_path(path, "the network")
         try:
             values = json.loads((path / DESCRIPTION).read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError):

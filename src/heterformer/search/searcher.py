@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heterformer.device import Device
-from heterformer.errors import InputError
+from heterformer.errors import InputError, OptionError
 from heterformer.network.lookup import Node, find_node
 from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
@@ -165,6 +165,8 @@ class Searcher:
             index: Exact search, an approximate index, or ("auto") an index for types of a million nodes.
             where: A filter over the columns of the ranked types: ``"year >= 2015 and venue == 'ACL'"``.
         """
+        if top < 1:
+            raise OptionError(SearchOptions, "top", f"is {top}, expected at least 1.")
         resolved = resolve_query(
             self.network,
             text,
@@ -209,7 +211,7 @@ class Searcher:
 
     def like(self, node: Node | str) -> Query:
         """The query for a node, which may be given by id or name: its own vector."""
-        if isinstance(node, str):
+        if not isinstance(node, Node):
             node = find_node(self.network, node, self.schema.node_types)
         return Query(self.store.matrix(node.node_type)[node.row].astype(np.float32), node=node)
 

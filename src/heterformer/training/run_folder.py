@@ -17,7 +17,7 @@ from heterformer.network.ids import known_rows
 from heterformer.network.schema import NodeType, Schema, check_schema
 from heterformer.network.store import Network
 from heterformer.training.options import TrainingOptions
-from heterformer.untrusted import check_fingerprint, check_no_links_out, short_repr
+from heterformer.untrusted import check_fingerprint, check_no_links_out, checked_path, short_repr
 
 CONFIG, METRICS, SPLIT = "config.yaml", "metrics.jsonl", "split.parquet"
 REPORTS = ("report.md", "report.json")  # which 'heterformer evaluate' writes
@@ -27,7 +27,7 @@ class RunFolder:
     """What a run was asked for. ``Run``, which takes seconds to import, adds checkpoints and the model."""
 
     def __init__(self, path: Path | str) -> None:
-        self.path = Path(path)
+        self.path = checked_path(path, "the run")
         self.last = self.path / "checkpoints" / "last"  # where it is written; ``readable`` says where it is
         self.best = self.path / "checkpoints" / "best"
         self.states = self.path / "states"  # of neighbours, if they are cached, while training lasts

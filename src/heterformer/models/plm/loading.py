@@ -124,8 +124,12 @@ def source_options(path_or_name: Path | str) -> dict[str, Any]:
         check_folder(folder)
         return {"trust_remote_code": False, "local_files_only": True}
     check_source(path_or_name)
-    for values in _hub_settings(str(path_or_name)):
-        check_values(values, str(path_or_name))
+    try:
+        for values in _hub_settings(str(path_or_name)):
+            check_values(values, str(path_or_name))
+    except OSError as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(f"{path_or_name}: no such folder, and not had from a model hub: {reason}") from None
     return {"trust_remote_code": False}
 
 
