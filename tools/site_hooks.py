@@ -10,6 +10,7 @@ import re
 import warnings
 from argparse import Action, ArgumentParser
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,17 +34,38 @@ ROOT_PAGES = {
     "SECURITY.md": "security.md",
     "CODE_OF_CONDUCT.md": "code-of-conduct.md",
 }
-# The order in which one meets them; names that are in no group come last.
+# The order in which one meets them.
 API_GROUPS = {
     "Networks": ("Network",),
     "Training": ("train", "TrainingOptions", "Run"),
     "Models": ("load_model", "Heterformer"),
+    "Learning from labels": ("finetune", "predict"),
     "Vectors": ("embed", "Vectors"),
-    "Search": ("Searcher",),
+    "Search and recommendation": ("Searcher", "Recommender"),
     "Students": ("distill", "Student"),
+    "Evaluation": ("evaluate", "compare"),
+    "Explanations": ("explain", "leave_one_out"),
     "PyTorch Geometric": ("LinkLoader", "HeteroTextEncoder"),
-    "Evaluation": ("evaluate", "compare", "explain"),
     "Errors": ("InputError",),
+}
+OPTION_FIELDS = [field.name for field in fields(heterformer.TrainingOptions)]
+# Of a class, what its users need; other modules of the package call more of it.
+API_MEMBERS = {
+    "Heterformer": ["from_backbone", "from_pretrained", "encode"],
+    "HeteroTextEncoder": ["width", "forward"],
+    "InputError": [],
+    "LinkLoader": [],
+    "Network": [
+        *("open", "build", "from_frames", "from_hetero_data", "to_hetero_data"),
+        *("ids", "texts", "names", "labels", "times", "attributes", "attribute"),
+        *("rows", "edges", "edge_values"),
+    ],
+    "Recommender": ["recommend"],
+    "Run": ["options", "network", "model", "metrics", "split", "is_complete"],
+    "Searcher": ["search"],
+    "Student": ["open", "encode", "width", "max_tokens", "readout", "normalize", "plm", "tokenizer", "about"],
+    "TrainingOptions": [*OPTION_FIELDS, "from_flat"],
+    "Vectors": ["open", "ids", "matrix", "h0"],
 }
 SHARED = 20  # a command that has more options of 'train' than this has them all
 LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)#\s]+)((?:#[^)]*)?)\)")
@@ -91,14 +113,16 @@ def _target(link: str) -> str:
 
 def api_page() -> str:
     """The public names, each with its signature and docstring."""
-    grouped = {name for names in API_GROUPS.values() for name in names}
-    groups = API_GROUPS | {"More": tuple(name for name in heterformer.__all__ if name not in grouped)}
     example = "`from heterformer import Network, train`"
     lines = ["# Python API", "", f"Everything here is imported from `heterformer`: {example}.", ""]
-    for title, names in groups.items():
-        if names:
-            lines += [f"## {title}", ""]
-            lines += [line for name in names for line in (f"::: heterformer.{name}", "")]
+    for title, names in API_GROUPS.items():
+        lines += [f"## {title}", ""]
+        for name in names:
+            lines.append(f"::: heterformer.{name}")
+            if name in API_MEMBERS:
+                members = ", ".join(API_MEMBERS[name])
+                lines += ["    options:", "      inherited_members: true", f"      members: [{members}]"]
+            lines.append("")
     return "\n".join(lines)
 
 

@@ -18,6 +18,8 @@ def run_command(words: list[str], where: str) -> None:
     assert program == "heterformer", f"{where}: only heterformer is run here"
     if arguments[0] in ("train", "compare", "tune"):
         size = [*QUICK, "--backbone", tiny_reader(), "--device", "cpu"]
+        if "--init" in arguments:  # which has them
+            size = ["--max-steps", "2", "--device", "cpu"]
         arguments = [*without_max_steps(arguments), *size]
     elif arguments[0] == "finetune":
         size = ["--max-steps", "2", "--batch-size", "4", "--device", "cpu"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import signal
+from argparse import ArgumentParser
 from collections.abc import Iterator
 from doctest import DocTestParser
 from pathlib import Path
@@ -12,16 +13,18 @@ from pathlib import Path
 import pytest
 
 import heterformer
+from heterformer.cli.commands import COMMANDS
 from heterformer.cli.main import main
 from heterformer.comparison.job import carry_out
 from tests.docs.blocks import ROOT, Block, blocks, commands, pages, readme_tables
 from tests.docs.pages import run, run_command
+from tools import site_hooks
 
 README = ROOT / "README.md"
 FIRST = ("training", "finetuning", "vectors", "search")
 RUN_IN_ORDER = [README, *(ROOT / "docs" / f"{name}.md" for name in FIRST)]
 RUN_IN_ORDER += [ROOT / "docs" / f"{name}.md" for name in ("evaluation", "explain", "compare", "students")]
-RUN_IN_ORDER += [ROOT / "docs" / f"{name}.md" for name in ("hub", "tuning", "pyg")]
+RUN_IN_ORDER += [ROOT / "docs" / f"{name}.md" for name in ("hub", "tuning", "pyg", "recommendation")]
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +43,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         first = [w for block in shown(README) for w in commands_of(block) if w[1] in ("build", "train")]
         for words in sorted(first, key=lambda words: words[1]):
             run_command(words, "README.md")
+        papers = Path("papers.csv").read_text(encoding="utf-8")
+        Path("papers.csv").write_text(papers + papers.splitlines()[-1].replace(",", "-new,", 1) + "\n")
+        run_command(["heterformer", "build", "network.yaml", "grown.net"], "training.md")
+        Path("papers.csv").write_text(papers, encoding="utf-8")
         yield folder
     signal.signal(signal.SIGTERM, handler)
 
@@ -60,8 +67,9 @@ def test_what_a_page_shows_runs(page: Path, folder: Path) -> None:
         if block.language == "python":
             run(block)
         for words in commands_of(block):
-            # The fixture has built and trained; a server has no end, and tests of its own.
-            if words[1] not in ("build", "train", "serve"):
+            # The fixture has made what most pages use; a server has no end, and tests of its own.
+            is_there = words[1] in ("build", "train") and Path(words[3]).exists()
+            if words[1] != "serve" and not is_there:
                 run_command(words, block.place)
 
 
@@ -99,6 +107,33 @@ def test_every_command_of_a_page_exists(page: Path, capsys: pytest.CaptureFixtur
     text = page.read_text(encoding="utf-8")
     named = set(re.findall(r"(?:^|`)(?:\$ )?heterformer ([a-z]+)", text, re.MULTILINE))
     assert [name for name in named if not re.search(rf"\b{name}\b", helped)] == []
+
+
+@pytest.fixture(scope="module")
+def flags() -> dict[str, set[str]]:
+    """The flags of every command, those of its subcommands among them."""
+    return {name: set(_flags(site_hooks._parser(name, command))) for name, command in COMMANDS.items()}
+
+
+def _flags(parser: ArgumentParser) -> Iterator[str]:
+    for action in site_hooks._actions(parser):
+        yield from action.option_strings
+    for _, inner in site_hooks._subcommands(parser):
+        yield from _flags(inner)
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
+def test_every_flag_of_a_command_exists(page: Path, flags: dict[str, set[str]]) -> None:
+    """Also in blocks that are not run, because they take hours or an accelerator."""
+    for block in blocks(page):
+        if block.language not in ("", "bash"):
+            continue
+        lines = block.text.replace("\\\n", " ").splitlines()
+        for line in (line.partition("#")[0] for line in lines):
+            if match := re.search(r"(?:^|\s)heterformer ([a-z]+)\b(?!.*: )(.*)", line):
+                given = set(re.findall(r"\s(--[\w.-]+)", match[2]))
+                known = flags[match[1]] | ({"--author"} if match[1] == "search" else set())  # a node type
+                assert given <= known, f"{block.place}: {given - known} of {line}"
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)

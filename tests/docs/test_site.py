@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +84,45 @@ def test_subcommands_have_sections(commands: dict[str, str]) -> None:
 def test_every_public_name_is_on_the_page_of_the_api_once() -> None:
     names = re.findall(r"^::: heterformer\.(\w+)$", site_hooks.api_page(), re.MULTILINE)
     assert sorted(names) == sorted(heterformer.__all__)
+
+
+CONSTRUCTED = {"HeteroTextEncoder", "LinkLoader", "Recommender", "Run", "Searcher"}  # by their users
+
+
+def documented() -> Iterator[tuple[str, Callable[..., Any]]]:
+    """The functions, and of each class the constructor and the methods that the page has."""
+    for name in heterformer.__all__:
+        public = getattr(heterformer, name)
+        if not inspect.isclass(public):
+            yield name, public
+            continue
+        if name in CONSTRUCTED:
+            yield name, public
+        for member in site_hooks.API_MEMBERS[name]:
+            value = getattr(public, member, None)
+            if inspect.isroutine(value):
+                yield f"{name}.{member}", value
+
+
+@pytest.mark.parametrize(("name", "function"), [*documented()], ids=[n for n, _ in documented()])
+def test_every_argument_of_the_api_has_a_sentence(name: str, function: Callable[..., Any]) -> None:
+    text = inspect.getdoc(function) or ""
+    arguments = [one for one in inspect.signature(function).parameters if one not in ("self", "cls")]
+    assert [one for one in arguments if not re.search(rf"^    {one}: \S", text, re.MULTILINE)] == []
+
+
+@pytest.mark.parametrize("name", site_hooks.API_MEMBERS)
+def test_members_on_the_page_of_the_api_exist(name: str) -> None:
+    public = getattr(heterformer, name)
+    declared = {field.name for field in fields(public)} if is_dataclass(public) else set()
+    assert [
+        one for one in site_hooks.API_MEMBERS[name] if one not in declared and not hasattr(public, one)
+    ] == []
+
+
+def test_every_class_of_the_api_says_which_members_it_shows() -> None:
+    classes = {name for name in heterformer.__all__ if inspect.isclass(getattr(heterformer, name))}
+    assert classes == site_hooks.API_MEMBERS.keys()
 
 
 def test_links_of_the_readme_are_as_from_docs() -> None:

@@ -248,21 +248,33 @@ class Vectors:
         return cls(path, *(opened_folder(path) if path.is_dir() else opened_table(path)), rows_at_once)
 
     def ids(self, node_type: NodeType) -> list[str]:
-        """The ids, in the order of the vectors."""
+        """The ids, in the order of the vectors.
+
+        Args:
+            node_type: One of ``types``.
+        """
         self._check(node_type)
         if not self.tables:
             return self._stored_ids(node_type)
         return [i for batch in self._parquet(node_type, ["id"]) for i in batch.column("id").to_pylist()]
 
     def matrix(self, node_type: NodeType) -> NDArray[Any]:
-        """(n, d): memory-mapped if it comes from a folder."""
+        """(n, d): memory-mapped if it comes from a folder.
+
+        Args:
+            node_type: One of ``types``.
+        """
         self._check(node_type)
         if not self.tables:
             return self._array(node_type)
         return np.concatenate([vectors for _, vectors in self.chunks(node_type)])
 
     def h0(self, node_type: NodeType) -> NDArray[Any] | None:
-        """(n, 64): the short embeddings of a textless type's nodes, if they were written as well."""
+        """(n, 64): the short embeddings of a textless type's nodes, if they were written as well.
+
+        Args:
+            node_type: One of ``types``.
+        """
         if not self.has_h0(node_type):
             return None
         if not self.tables:

@@ -103,10 +103,18 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
 
     @classmethod
     def from_pretrained(cls, path_or_name: Path | str, *args: Any, **kwargs: Any) -> Self:
-        """A saved model, in memory of its own instead of the file's.
+        """Open a saved model: a run, a folder that ``save_pretrained`` wrote, or one of the Hugging Face Hub.
 
-        On the CPU the last bit of a product depends on how its factors lie in memory, so only a copy gives
-        the very vectors that the saved model gave.
+        :func:`heterformer.load_model` opens a model of any kind.
+
+        Args:
+            path_or_name: The folder, or ``owner/name`` on the Hub.
+            args: As for ``from_pretrained`` of Transformers.
+            kwargs: As for ``from_pretrained`` of Transformers.
+
+        Example:
+            >>> from heterformer import Heterformer
+            >>> model = Heterformer.from_pretrained("runs/papers")
         """
         path = checked_path(path_or_name, "the model")
         options = {"use_safetensors": True} | kwargs | source_options(path_or_name)
@@ -115,6 +123,8 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
             model, report = super().from_pretrained(path_or_name, *args, **options, output_loading_info=True)
             if missing := sorted(report["missing_keys"]):
                 raise ValueError(f"its weights lack {missing[0]} and {len(missing) - 1} more")
+        # On the CPU the last bit of a product depends on how its factors lie in memory: only weights in
+        # memory of their own, instead of the file's, give the very vectors that the saved model gave.
         for parameter in model.parameters():
             parameter.data = parameter.data.clone()
         return model

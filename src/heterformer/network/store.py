@@ -238,11 +238,21 @@ class Network:
         return f"Network({self.name}: {counts})"
 
     def ids(self, node_type: NodeType, rows: Iterable[int] | None = None) -> list[str]:
-        """The user's ids of all nodes, or of ``rows``."""
+        """The user's ids of nodes.
+
+        Args:
+            node_type: The type of the nodes.
+            rows: Which of them, and in which order; all unless given.
+        """
         return self._values(node_type, "id", rows)
 
     def texts(self, node_type: NodeType, rows: Iterable[int] | None = None) -> list[str]:
-        """The texts of all nodes of a text-rich type, or of ``rows``."""
+        """The texts of nodes.
+
+        Args:
+            node_type: A text-rich type.
+            rows: Which of its nodes, and in which order; all unless given.
+        """
         return self._values(node_type, "text", rows)
 
     def text_batches(self, node_type: NodeType) -> Iterator[list[str]]:
@@ -252,7 +262,12 @@ class Network:
             yield [str(text) for text in batch.column(0).to_pylist()]
 
     def names(self, node_type: NodeType, rows: Iterable[int] | None = None) -> list[str]:
-        """What to show a person: a node's name, else its text, else its id."""
+        """What to show a person: a node's name, else its text, else its id.
+
+        Args:
+            node_type: The type of the nodes.
+            rows: Which of them, and in which order; all unless given.
+        """
         rows = None if rows is None else list(rows)
         columns = [c for c in DISPLAYED if c in self.columns(node_type)]
         values = zip(*(self._values(node_type, c, rows) for c in columns), strict=True)
@@ -266,22 +281,39 @@ class Network:
         return frame.select(first_filled.alias("name"))["name"]
 
     def attributes(self, node_type: NodeType) -> tuple[str, ...]:
-        """The names of the columns kept for display (``keep`` and ``attributes`` in the specification)."""
+        """The names of the columns kept for display (``keep`` and ``attributes`` in the specification).
+
+        Args:
+            node_type: The type of the nodes.
+        """
         return tuple(own_name(c) for c in self.columns(node_type) if node_column(c).prefix)
 
     def attribute(self, node_type: NodeType, name: str) -> pl.Series:
-        """The values of one of the ``attributes`` as text, null where missing; see ``attribute_kinds``."""
+        """The values of one of the ``attributes`` as text, null where missing; see ``attribute_kinds``.
+
+        Args:
+            node_type: The type of the nodes.
+            name: One of ``attributes(node_type)``.
+        """
         return self._series(node_type, f"{FEATURE}{name}")
 
     def labels(self, node_type: NodeType) -> pl.Series:
-        """A list of labels per node, empty where it has none; ``label_kinds`` says single or multi."""
+        """A list of labels per node, empty where it has none; ``label_kinds`` says single or multi.
+
+        Args:
+            node_type: A type whose specification has a label.
+        """
         return self._specified(node_type, "label")
 
     def has_times(self, node_type: NodeType) -> bool:
         return "time" in self.columns(node_type)
 
     def times(self, node_type: NodeType) -> NDArray[np.float64]:
-        """The time of each node, NaN where unknown."""
+        """The time of each node, NaN where unknown.
+
+        Args:
+            node_type: A type whose specification has a time.
+        """
         return self._specified(node_type, "time").fill_null(float("nan")).to_numpy()
 
     def splits(self, node_type: NodeType) -> pl.Series:
@@ -289,7 +321,12 @@ class Network:
         return self._specified(node_type, "split")
 
     def rows(self, node_type: NodeType, ids: Sequence[str]) -> NDArray[np.int64]:
-        """The row of each id; an unknown id is an error."""
+        """The row of each id; an unknown id is an error.
+
+        Args:
+            node_type: The type of the nodes.
+            ids: The user's ids.
+        """
         lookup = pl.DataFrame({"id": pl.Series(ids, dtype=pl.String)})
         known = self._id_frame(node_type).join(lookup.unique(), on="id", how="semi")
         rows = lookup.join(known, on="id", how="left", maintain_order="left")["row"]
@@ -308,13 +345,22 @@ class Network:
         return self._adjacency[key]
 
     def edges(self, relation: str) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """The edges of a relation as (source rows, target rows), sorted."""
+        """The edges of a relation as (source rows, target rows), sorted.
+
+        Args:
+            relation: The name of the relation.
+        """
         forward = self.schema.relation(relation).forward
         number = self.schema.edge_types.index(forward)
         return self.adjacency(forward.center, forward.neighbor).entries(number)
 
     def edge_values(self, relation: str, column: EdgeColumn) -> NDArray[Any] | None:
-        """The weights or times of a relation's edges in the order of ``edges``; None if it has none."""
+        """The weights or times of a relation's edges in the order of ``edges``; None if it has none.
+
+        Args:
+            relation: The name of the relation.
+            column: ``"weight"`` or ``"time"``.
+        """
         if column not in self.edge_columns.get(relation, ()):
             return None
         forward = self.schema.relation(relation).forward

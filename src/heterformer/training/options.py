@@ -306,9 +306,8 @@ class TrainingOptions:
                 also be given as a whole: ``split={"seed": 1}``.
             model: Take the options of this class instead of those of the model that ``values`` name.
 
-        Example::
-
-            TrainingOptions.from_flat({"model": "bert_hgt", "textless_dim": 32, "max_steps": 100})
+        Example:
+            >>> TrainingOptions.from_flat({"model": "bert_hgt", "textless_dim": 32, "max_steps": 100})
         """
         flat = flattened(values)
         flat = options_of_init(flat) | flat

@@ -212,7 +212,12 @@ class Run(RunFolder):
         write_text(self.path / METRICS, "".join(json.dumps(line) + "\n" for line in kept))
 
     def split(self, network: Network, options: SplitOptions | None = None) -> Split:
-        """The run's own split: made and stored the first time, the same ever after."""
+        """The run's own split: made and stored the first time, the same ever after.
+
+        Args:
+            network: The network that the run was trained on.
+            options: How to divide a run that has no split yet; unless given, by the run's own options.
+        """
         path = self.path / SPLIT
         if not path.is_file():
             split = make_split(network, options or self.options().split)
