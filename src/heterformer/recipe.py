@@ -25,6 +25,7 @@ RECIPE: Mapping[str, Default] = MappingProxyType(
         "neighbor_dropout": Default(0.3, earlier=0.0),
         "positives": Default("fresh", earlier="fixed"),
         "schedule": Default("constant", earlier="constant"),
+        "popularity_correction": Default("auto", earlier=0.0),
         "refresh_every": Default("auto", earlier=None),
     }
 )

@@ -124,6 +124,20 @@ def test_another_seed_gives_other_batches(read: Decoder) -> None:
     assert queries(read, one) != queries(read, other)
 
 
+def test_a_batch_has_the_frequencies_of_all_keys_of_its_step(read: Decoder) -> None:
+    frequencies = np.arange(30, dtype=np.float32)
+    made = [
+        batches(read, log_frequencies={"": frequencies}, share=(rank, 2), batch_size=8) for rank in (0, 1)
+    ]
+    for step in range(made[0].steps_per_epoch):
+        both = [one.batch(0, step) for one in made]
+        keys = [int(key) for batch in both for _, key in ends(read, batch)]
+        for batch in both:
+            assert batch.log_frequencies is not None
+            assert batch.log_frequencies.tolist() == keys
+    assert batches(read).batch(0, 0).log_frequencies is None
+
+
 def test_false_negatives_are_masked_unless_told_otherwise(read: Decoder) -> None:
     made = batches(read)
     mask = made.batch(0, 0).false_negatives

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heterformer.batches.positives import fresh_positives
+from heterformer.batches.positives import fresh_positives, log_key_frequencies
 from heterformer.batches.randomness import stream_key
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.network.schema import Relation
@@ -108,3 +108,37 @@ def test_keys_are_drawn_in_proportion_to_weights() -> None:
         assert set(counts) == {"1", "3"}
         assert abs(counts["3"] / len(drawn) - 0.75) < 4 * (0.1875 / len(drawn)) ** 0.5
         assert {keys["4"] for keys in drawn} == {"1"}  # which has no weight: it keeps its own
+
+
+@few
+@given(networks(), st.integers(0, 3))
+def test_frequencies_are_those_of_the_keys_that_are_drawn(facts: Facts, seed: int) -> None:
+    with facts.built() as network:
+        split = split_of(network, SplitOptions(seed=seed))
+        visible, pairs = VisibleNetwork.for_training(network, split), split.train
+        nodes = network.schema.counts[facts.predicted.target]
+        fixed = np.bincount(pairs[:, 1], minlength=nodes)
+        expected = np.log(np.maximum(fixed, 1) / len(pairs))
+        np.testing.assert_allclose(log_key_frequencies(visible, pairs, fresh=False), expected, rtol=1e-5)
+        drawn = np.zeros(nodes)
+        for key in range(DRAWS):
+            drawn += np.bincount(fresh_positives(visible, pairs, stream_key(key))[:, 1], minlength=nodes)
+        fresh = np.exp(log_key_frequencies(visible, pairs, fresh=True)) * len(pairs)
+        # A node that is drawn less than once an epoch counts as one that is drawn once.
+        deviation = 5 * np.sqrt(fresh * DRAWS) / DRAWS
+        assert (np.abs(fresh - np.maximum(drawn / DRAWS, 1.0)) <= deviation).all()
+        often = drawn / DRAWS > 1.5
+        assert (np.abs(fresh - drawn / DRAWS)[often] <= deviation[often]).all()
+
+
+def test_frequencies_of_weighted_edges_are_in_proportion() -> None:
+    names = [str(i) for i in range(6)]
+    edges = [("0", "1"), ("0", "2"), ("3", "1"), ("4", "1"), ("5", "1")]
+    relation = Relation("cites", "paper", "paper")
+    texts = {"paper": [f"paper n{i}" for i in names]}
+    weights = {"cites": {"weight": [3.0, 1.0, 2.0, 0.0, 1.0]}}
+    facts = Facts({"paper": names}, texts, {relation: edges}, "cites", {"paper": 3}, edge_values=weights)
+    with facts.built() as network:
+        pairs = np.array([[0, 2], [3, 1], [4, 1], [5, 1]])  # "4" has no weight: it keeps its own
+        found = np.exp(log_key_frequencies(VisibleNetwork.whole(network), pairs, fresh=True))
+        np.testing.assert_allclose(found, np.array([1.0, 3.75, 1.0, 1.0, 1.0, 1.0]) / 4, rtol=1e-6)

@@ -100,3 +100,32 @@ def test_without_widths_it_is_the_plain_loss() -> None:
     model, rng = tiny_model(), torch.Generator().manual_seed(0)
     queries, keys = (torch.randn(5, 16, generator=rng) for _ in range(2))
     assert loss_at_widths(model, queries, keys) == link_prediction_loss(model.scores(queries, keys))
+
+
+def test_frequencies_are_taken_from_the_scores() -> None:
+    torch.manual_seed(0)
+    model = tiny_model()
+    queries, keys = torch.randn(3, model.width), torch.randn(4, model.width)
+    frequencies = torch.tensor([0.5, 0.2, 0.2, 0.1]).log()
+    found = loss_at_widths(model, queries, keys, log_frequencies=frequencies)
+    expected = link_prediction_loss(model.scores(queries, keys) - frequencies)
+    assert found.item() == pytest.approx(expected.item(), abs=1e-6)
+    assert found.item() != pytest.approx(loss_at_widths(model, queries, keys).item(), abs=1e-3)
+
+
+@pytest.mark.parametrize("weight", [0.0, 1.0])
+def test_with_the_correction_scores_become_how_likely_a_link_is(weight: float) -> None:
+    """One query type, keys that are drawn 8, 4, 2 and 1 times in 15: without it all of them score alike."""
+    counts = torch.tensor([8.0, 4.0, 2.0, 1.0])
+    frequencies = (counts / counts.sum()).log()
+    learnt = torch.zeros(4, requires_grad=True)
+    optimizer = torch.optim.Adam([learnt], lr=0.05)
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(200):
+        keys = torch.multinomial(counts, 64, replacement=True, generator=generator)
+        scores = (learnt - weight * frequencies)[keys].expand(64, 64)
+        optimizer.zero_grad()
+        link_prediction_loss(scores).backward()
+        optimizer.step()
+    spread = (learnt - learnt.mean()).detach()
+    torch.testing.assert_close(spread, weight * (frequencies - frequencies.mean()), atol=0.05, rtol=0)

@@ -34,6 +34,8 @@ from heterformer.training.options import (
     keep_earlier_defaults,
 )
 from tests.failing import Failed
+from tests.learning import tiny_network
+from tests.shop import shop
 
 Parse = Callable[..., TrainingOptions]
 
@@ -72,6 +74,11 @@ def written(path: Path, **values: Any) -> Path:
         ("textless_learning_rate", 0.0, "textless_learning_rate is 0.0, expected more than 0."),
         ("adam_epsilon", 0.0, "adam_epsilon is 0.0, expected more than 0."),
         ("max_grad_norm", 0.0, "max_grad_norm is 0.0, expected more than 0."),
+        (
+            "popularity_correction",
+            -0.5,
+            "popularity_correction is -0.5, expected 'auto' or a number from 0 to 10.",
+        ),
         ("refresh_every", 0, "refresh_every is 0, expected more than 0."),
         (
             "refresh_every",
@@ -129,6 +136,7 @@ PAPER = {  # of the paper: Table 9, Section 4.1 and 4.2; what it leaves open as 
     "neighbor_dropout": 0.0,
     "neighbor_states": "live",
     "false_negatives": "keep",
+    "popularity_correction": 0.0,
     "sparse_tokens": False,
     "validation_pairs": 1_000_000_000,
 }
@@ -158,6 +166,14 @@ def test_states_are_live_unless_asked_for_stored_ones(parse: Parse) -> None:
     assert parse().neighbor_states == "live"
     found = parse("--neighbor-states", "cached", "--refresh-every", 300)
     assert (found.neighbor_states, found.refresh_every) == ("cached", 300)
+
+
+def test_the_popularity_of_keys_counts_where_an_end_has_no_text() -> None:
+    usual, asked = TrainingOptions(), TrainingOptions(popularity_correction=0.5)
+    shop_schema, papers = shop().schema, tiny_network().schema
+    (bought,), (cites,) = shop_schema.predicted, papers.predicted
+    assert (usual.correction_of(shop_schema, bought), usual.correction_of(papers, cites)) == (1.5, 0.0)
+    assert (asked.correction_of(shop_schema, bought), asked.correction_of(papers, cites)) == (0.5, 0.5)
 
 
 def test_positives_are_fresh_unless_asked_for_fixed(parse: Parse) -> None:
@@ -480,6 +496,7 @@ def test_what_may_not_change_decides_the_result() -> None:
         "tasks": ("links", "classification"),
         "watch": "mrr",
         "layer_decay": 0.5,
+        "popularity_correction": 0.5,
     }
     before = TrainingOptions(neighbor_states="cached")
     for option in fields(TrainingOptions):

@@ -58,6 +58,20 @@ def test_vectors_are_computed_in_the_precision_and_scores_in_single(monkeypatch:
     assert np.isclose(single["mrr"], half["mrr"], atol=0.1)
 
 
+def test_frequencies_are_taken_from_the_scores_of_keys() -> None:
+    split = make_split(tiny_network())
+    batcher = Batcher(VisibleNetwork.for_evaluation(tiny_network(), split), tiny_tokens())
+    model, pairs = tiny_model(), split.validation
+    plain = in_batch_metrics(model, batcher, pairs, 100, 0)
+    nodes = tiny_network().schema.counts[tiny_network().schema.target_type]
+    same = in_batch_metrics(model, batcher, pairs, 100, 0, log_frequencies=np.full(nodes, 3.0, np.float32))
+    assert same == pytest.approx(plain, abs=1e-3)  # what all keys have changes no rank
+    rare = np.full(nodes, 1e6, dtype=np.float32)
+    rare[pairs[0, 1]] = 0.0  # the first pair's key alone scores high
+    first = in_batch_metrics(model, batcher, pairs, 100, 0, log_frequencies=rare)
+    assert first["prec"] == pytest.approx(np.mean(pairs[:, 1] == pairs[0, 1]))
+
+
 def new_trainer(folder: Path, size: int = 100, **options: Any) -> Trainer:
     network, run = copy(tiny_network()), Run(folder)
     network.schema = replace(network.schema, test_batch_size=size)

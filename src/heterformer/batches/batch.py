@@ -155,6 +155,8 @@ class PairBatch(Batch):
     textless_queries: bool = False  # whether ``textless_centers`` are the queries, and not the keys
     # (P, keys of the step, then its negatives) bool: not the query's own, no negative
     false_negatives: Tensor | None = None
+    # (keys of the step, then its negatives) float: what is taken from their scores, see ``losses``
+    log_frequencies: Tensor | None = None
 
     @property
     def queries(self) -> slice:

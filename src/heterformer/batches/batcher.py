@@ -106,12 +106,14 @@ class Batcher:
         negatives_alone: Sequence[NDArray[np.bool_]] | None = None,
         mask_entries: int = MASK_ENTRIES,
         relation: Relation | None = None,
+        log_frequencies: NDArray[np.float32] | None = None,
     ) -> list[PairBatch]:
         """A batch for each step, as ``pairs`` makes it; sampled together, since calls cost more than work.
 
         With ``shares`` it has only those pairs of its step as centres, but the mask of all keys. ``alone``
         has (pairs, 2) for each step: which queries and keys have no neighbours. ``negatives`` are further
-        nodes of the keys' type for each step, of which a share of the pairs has its share.
+        nodes of the keys' type for each step, of which a share of the pairs has its share. The batch has the
+        ``log_frequencies`` (one for each node of that type) of all keys and negatives of its step.
         """
         relation = relation or self.schema.predicted[0]
         shares = shares or [slice(0, len(pairs)) for pairs in steps]
@@ -154,8 +156,13 @@ class Batcher:
                 pairs=share.stop - share.start,
                 pair_offset=share.start,
                 false_negatives=None if mask is None else torch.from_numpy(mask),
+                log_frequencies=None
+                if log_frequencies is None
+                else torch.from_numpy(log_frequencies[np.concatenate([pairs[:, 1], nodes])]),
             )
-            for batch, share, mask in zip(self._assembled(groups, keys, without), shares, masks, strict=True)
+            for batch, share, mask, pairs, nodes in zip(
+                self._assembled(groups, keys, without), shares, masks, steps, further, strict=True
+            )
         ]
 
     def _pair_times(self, relation: Relation, steps: Sequence[Pairs]) -> list[Times] | None:

@@ -49,8 +49,11 @@ class TrainingBatches:
         neighbor_dropout_of: str = "both",
         steps_at_once: int = 32,
         centers_at_once: int = 2048,
+        log_frequencies: Mapping[str, NDArray[np.float32]] | None = None,
     ) -> None:
         """``pairs`` are those of each predicted relation, or of the only one.
+
+        ``log_frequencies`` are those of the targets of some relations, by name (``log_key_frequencies``).
 
         At most ``steps_at_once`` batches are made together, of at most ``centers_at_once`` nodes.
         """
@@ -59,6 +62,7 @@ class TrainingBatches:
         self.batch_size, self.seed = batch_size, seed
         self.false_negatives, self.fresh, self.share = false_negatives, fresh, share
         self.neighbor_dropout, self.neighbor_dropout_of = neighbor_dropout, neighbor_dropout_of
+        self.log_frequencies = log_frequencies or {}
         self.skipped = 0  # steps by which a run is further than it has taken, since its batches were larger
         self.version = 0  # counts what else decides a batch beside its step
         self._negatives: dict[str, HardNegatives] = {}
@@ -144,6 +148,7 @@ class TrainingBatches:
             negatives=negatives,
             negatives_alone=negatives_alone,
             relation=self._relation(name),
+            log_frequencies=self.log_frequencies.get(name),
         )
 
     def _relation(self, name: str) -> Relation | None:

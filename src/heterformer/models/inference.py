@@ -58,16 +58,19 @@ def textless_vectors(
 ) -> Tensor:
     """(n, d): the vectors of textless nodes, with the text-rich neighbours that the model aggregates."""
     parts = [torch.empty(0, model.width)]
-    with evaluating(model), torch.autocast(model.device.type, enabled=False):
+    plainly = torch.autocast(model.device.type, enabled=False)  # texts are read in the caller's precision
+    with evaluating(model):
         for start in range(0, len(rows), nodes_at_once):
             block = rows[start : start + nodes_at_once].astype(np.int64)
             if not model.textless_fan_out:
-                encoded = model.textless_vectors(node_type, torch.from_numpy(block).to(model.device))
+                with plainly:
+                    encoded = model.textless_vectors(node_type, torch.from_numpy(block).to(model.device))
             else:
                 batch = batcher.textless(node_type, block, sampler, model.textless_fan_out)
                 states = stored or _states_of(model, batcher, [batch], TOKENS)
                 neighbors = states(neighbor_text_rows(batch)).to(model.device)
-                encoded = model.encode_with(batch.to(model.device), neighbors)
+                with plainly:
+                    encoded = model.encode_with(batch.to(model.device), neighbors)
             parts.append(encoded.float().cpu())
     return torch.cat(parts)
 

@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from heterformer.batches.batch import Batch, PairBatch, Texts
 from heterformer.batches.batcher import Batcher
 from heterformer.batches.labelled import LabelledBatch, LabelledBatches
 from heterformer.batches.pairs import TrainingBatches
+from heterformer.batches.positives import log_key_frequencies
 from heterformer.batches.randomness import stream_key
 from heterformer.batches.slices import slices
 from heterformer.batches.visible import VisibleNetwork
@@ -82,19 +84,31 @@ class Learner:
         with self.processes.main_process_first():
             self.cached = self._cached_states()
 
+    def _log_frequencies(self, fresh: bool) -> dict[str, NDArray[np.float32]]:
+        """What is taken from the scores of each relation's keys, for relations that are corrected."""
+        corrections, visible = {}, self.batcher.visible
+        for name, pairs in self.split.part("train").items():
+            relation = self.network.schema.relation(name)
+            weight = self.options.correction_of(self.network.schema, relation)
+            if weight:
+                corrections[name] = weight * log_key_frequencies(visible, pairs, fresh, relation)
+        return corrections
+
     def _link_batches(self) -> TrainingBatches:
         options = self.options
+        # All pairs of a query are there if pairs were divided: none need be drawn.
+        fresh = options.positives == "fresh" and options.split.divide == "queries"
         return TrainingBatches(
             self.batcher,
             self.split.part("train"),
             options.batch_size * self.processes.world_size,
             options.seed,
             false_negatives=options.false_negatives == "mask",
-            # All pairs of a query are there if pairs were divided: none need be drawn.
-            fresh=options.positives == "fresh" and options.split.divide == "queries",
+            fresh=fresh,
             share=(self.processes.rank, self.processes.world_size),
             neighbor_dropout=options.neighbor_dropout,
             neighbor_dropout_of=options.neighbor_dropout_of,
+            log_frequencies=self._log_frequencies(fresh),
         )
 
     def _supervision(self) -> Supervision | None:
@@ -248,8 +262,16 @@ class Learner:
                 negatives_of_all = self.processes.all_gather_with_gradients(vectors.negatives)
                 candidates = torch.cat([keys_of_all, negatives_of_all])  # (W * P + N, d)
             mask = None if mask is None else mask.to(candidates.device)
+            frequencies = batch.log_frequencies
             loss = loss_at_widths(
-                self.model, vectors.queries, candidates, mask, batch.pair_offset, len(keys_of_all), batch.task
+                self.model,
+                vectors.queries,
+                candidates,
+                mask,
+                batch.pair_offset,
+                len(keys_of_all),
+                batch.task,
+                None if frequencies is None else frequencies.to(candidates.device),
             )
         self._backward(loss)
         replay(parts, self._pair_vectors, vectors, self.optimizers.row_parameters)

@@ -293,6 +293,7 @@ class Trainer(Learner):
                 self.processes,
                 self.autocast(),
                 relation,
+                None if self.links is None else self.links.log_frequencies.get(relation.name),
             )
             for relation, pairs in self.validation_pairs.items()
         }

@@ -17,12 +17,18 @@ def loss_at_widths(
     first: int = 0,
     pairs: int | None = None,
     relation: str | None = None,
+    log_frequencies: Tensor | None = None,
 ) -> Tensor:
-    """The mean of the loss over the model's ``widths``: vectors cut to each must rank the keys, too."""
+    """The mean of the loss over the model's ``widths``: vectors cut to each must rank the keys, too.
+
+    ``log_frequencies`` (candidates) are taken from the scores, so that vectors learn how likely a link is
+    and not how much likelier than the candidate's frequency (the logQ correction of sampled softmax).
+    """
     losses = []
     for width in model.widths:
         own, others = (model.shortened(vectors, width) for vectors in (queries, candidates))
         scores = model.scores(own, others, relation)
+        scores = scores if log_frequencies is None else scores - log_frequencies
         losses.append(link_prediction_loss(scores, false_negatives, first, pairs))
     return torch.stack(losses).mean() if len(losses) > 1 else losses[0]
 

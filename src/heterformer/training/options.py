@@ -19,6 +19,7 @@ from heterformer.models.options import (
     TextlessOptions,
 )
 from heterformer.models.plm.reading import PAPER
+from heterformer.network.schema import Relation, Schema
 from heterformer.network.split.options import SplitOptions
 from heterformer.network.target_options import SupervisedTask
 from heterformer.options import MAX_LARGE_SEED, check_seed, expected, option_types, read_value
@@ -55,7 +56,12 @@ OF_TABLES = ("textless_learning_rate",)
 OF_TEXTLESS_NODES = ("warm_up",)
 
 # Values of options that a run's configuration lacks because it is older than they are.
-EARLIER = earlier_defaults("neighbor_dropout", "positives", "schedule", "refresh_every")
+EARLIER = earlier_defaults(
+    "neighbor_dropout", "positives", "schedule", "popularity_correction", "refresh_every"
+)
+
+TEXTLESS_END_CORRECTION = 1.5  # the popularity correction where one end has no text, see docs/results.md
+MAX_CORRECTION = 10.0
 
 # The paper's hyper-parameter table and its plain loss; what the paper leaves open is as its words suggest.
 PRESETS: dict[str, dict[str, Any]] = {
@@ -76,6 +82,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "neighbor_dropout": 0.0,
         "neighbor_states": "live",
         "false_negatives": "keep",
+        "popularity_correction": 0.0,
         "sparse_tokens": False,
         "validation_pairs": 1_000_000_000,
     }
@@ -172,6 +179,10 @@ class TrainingOptions:
     """Whose neighbours are dropped: those of queries and keys, or of queries alone."""
     false_negatives: Literal["mask", "keep"] = "mask"
     """Mask a query's other known neighbours among its negatives, or keep them (the paper)."""
+    popularity_correction: float | Literal["auto"] = RECIPE["popularity_correction"].value
+    """How much of the log of a key's frequency is taken from its score in training: at 0 (the paper) vectors
+    learn how much likelier than usual a link is, at 1 how likely it is; 'auto' is 1.5 for relations with a
+    textless end, such as users and items, and 0 for others."""
     neighbor_states: Literal["live", "cached"] = "live"
     """Text-rich neighbours' states: computed with gradients in each step (the paper), or stored, faster."""
     refresh_every: int | Literal["auto"] | None = RECIPE["refresh_every"].value
@@ -214,6 +225,10 @@ class TrainingOptions:
         for name in ("weight_decay", "hard_negatives"):
             if getattr(self, name) < 0:
                 raise OptionError(self, name, f"is {getattr(self, name)}, expected 0 or more.")
+        correction = self.popularity_correction
+        if correction != "auto" and not 0 <= correction <= MAX_CORRECTION:
+            problem = f"is {correction}, expected 'auto' or a number from 0 to {MAX_CORRECTION:g}."
+            raise OptionError(self, "popularity_correction", problem)
         for name in ("neighbor_dropout", "schedule_warm_up"):
             if not 0 <= getattr(self, name) < 1:
                 problem = f"is {getattr(self, name)}, expected a share from 0 to less than 1."
@@ -262,6 +277,12 @@ class TrainingOptions:
     def resolved(self) -> TrainingOptions:
         """With every 'auto' decided."""
         return replace(self, model=self.model.resolved(), new_learning_rate=self.new_rate)
+
+    def correction_of(self, schema: Schema, relation: Relation) -> float:
+        """The popularity correction of one predicted relation, 'auto' being decided."""
+        if self.popularity_correction != "auto":
+            return self.popularity_correction
+        return 0.0 if schema.textless_end(relation) is None else TEXTLESS_END_CORRECTION
 
     @property
     def centers_per_pair(self) -> int:

@@ -8,8 +8,10 @@ from functools import partial
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
+from heterformer.arrays import Ints
 from heterformer.batches.batcher import Batcher
 from heterformer.batches.false_negatives import false_negative_masks
 from heterformer.batches.pairs import evaluation_sampler
@@ -17,9 +19,9 @@ from heterformer.distributed import ProcessGroup
 from heterformer.metrics import ranking_metrics
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.inference import vectors_of_type
-from heterformer.network.schema import Relation
+from heterformer.network.schema import NodeType, Relation
 from heterformer.network.split.pairs import Pairs
-from heterformer.ranking import in_batch_ranks
+from heterformer.ranking import Scorer, in_batch_ranks
 
 
 def chance_prec(pairs: Pairs, batch_size: int) -> float:
@@ -37,20 +39,27 @@ def in_batch_metrics(
     processes: ProcessGroup | None = None,
     precision: AbstractContextManager[object] | None = None,
     relation: Relation | None = None,
+    log_frequencies: NDArray[np.float32] | None = None,
 ) -> dict[str, float]:
     """The paper's evaluation: each query ranks the keys of its batch of pairs, neighbours being fixed.
 
     Of several processes each ranks a part of the batches; all have the figures of the whole. Vectors are
     computed in ``precision``, as an autocast; scores never are: rounded ones would tie.
-    Pairs are of the first predicted relation unless another is given.
+    Pairs are of the first predicted relation unless another is given. ``log_frequencies`` of its targets are
+    taken from their scores, as in training: the keys of a batch are met as often as they are linked.
     """
     processes = processes or ProcessGroup()
     batches = processes.share(-(-len(pairs) // batch_size))
     pairs = pairs[batches.start * batch_size : batches.stop * batch_size]
     relation, sampler = relation or batcher.schema.predicted[0], evaluation_sampler(seed)
+
+    def read(node_type: NodeType, rows: Ints) -> Tensor:
+        """The vectors of these nodes, each read once: its neighbours are the same in all pairs."""
+        distinct, place = np.unique(rows, return_inverse=True)
+        return vectors_of_type(model, batcher, node_type, distinct, sampler)[torch.from_numpy(place)]
+
     with precision or nullcontext():
-        queries = vectors_of_type(model, batcher, relation.source, pairs[:, 0], sampler)
-        keys = vectors_of_type(model, batcher, relation.target, pairs[:, 1], sampler)
+        queries, keys = read(relation.source, pairs[:, 0]), read(relation.target, pairs[:, 1])
     key_rows = torch.from_numpy(np.ascontiguousarray(pairs[:, 1]))
 
     def known(batch: slice) -> Tensor:
@@ -61,10 +70,18 @@ def in_batch_metrics(
 
     with torch.no_grad():
         scorer = partial(model.scores, relation=relation.name)
+        if log_frequencies is not None:
+            own = torch.from_numpy(log_frequencies[pairs[:, 1]]).to(keys)
+            keys, scorer = torch.cat([keys, own[:, None]], 1), partial(_corrected, scorer)
         # Between texts, the paper's plain form.
         excluded = None if batcher.schema.textless_end(relation) is None else known
         ranks = in_batch_ranks(queries, keys, batch_size, scorer, key_rows, excluded)
     return ranking_metrics(in_batch=processes.all_gather(ranks).cpu().numpy())
+
+
+def _corrected(scorer: Scorer, queries: Tensor, keys: Tensor) -> Tensor:
+    """(Q, K): the scores less the numbers in the last column of the keys."""
+    return scorer(queries, keys[:, :-1]) - keys[:, -1]
 
 
 def weighted_means(figures: Mapping[str, dict[str, float]], shares: Mapping[str, float]) -> dict[str, float]:
