@@ -160,7 +160,7 @@ def test_a_flag_at_the_end() -> None:
     with pytest.raises(InputError) as caught:
         with_neighbor_flags(["search", "RUN", "--jsn"])
     assert str(caught.value) == (
-        "'heterformer search' has no option --jsn, and as a node type it needs a name."
+        "'heterformer search' has no option --jsn (did you mean --json?), and as a node type it needs a name."
     )
 
 

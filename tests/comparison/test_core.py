@@ -48,6 +48,35 @@ def test_runs_differ_in_variant_and_seed_and_share_the_rest(tmp_path: Path) -> N
         assert (own.seed, own.split, own.max_steps) == (job.seed, options.split, 9)
 
 
+@pytest.mark.parametrize(
+    ("budget", "announced"),
+    [
+        (
+            {"max_steps": None},
+            "6 runs, one after the other, each until early stopping, at most 7 epochs of 17 steps; "
+            "'max_steps', 'max_minutes' or 'epochs' sets a budget.\n",
+        ),
+        ({"max_steps": 9}, "6 runs of 9 steps each, less than an epoch (17 steps).\n"),
+        ({"max_steps": 17}, ""),
+    ],
+)
+def test_what_is_to_come_is_announced_before_the_first_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], budget: dict[str, int | None], announced: str
+) -> None:
+    said: list[str] = []
+    options = replace(tiny_options(tiny_reader(), epochs=7, batch_size=8), **budget)
+    compare(
+        tiny_network(),
+        tmp_path / "out",
+        SKILL,
+        (0, 3),
+        options,
+        runner=lambda _: said.append(capsys.readouterr().err),
+    )
+    assert len(said) == 6
+    assert "".join(line for line in said[0].splitlines(keepends=True) if "6 runs" in line) == announced
+
+
 def test_a_network_is_given_by_its_folder_and_options_by_name(tmp_path: Path) -> None:
     jobs: list[Job] = []
     folder, keywords = str(tiny_network().path), {"backbone": tiny_reader(), "max_steps": 4}

@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 
 from heterformer.comparison.core import finished_comparison
+from heterformer.comparison.job import RESULT
 from heterformer.comparison.results import Comparison
 from heterformer.comparison.significance import Difference
 from heterformer.comparison.table import _lead, as_json, as_markdown, as_table, write_comparison
@@ -227,6 +228,15 @@ def test_a_difference_that_is_shown_as_zero_is_neither_lead_nor_deficit(tmp_path
         leads = [replace(lead, difference=Difference(tiny, -0.1, 0.1, 0.9)) for lead in comparison.leads]
         assert leads
         assert all(" +0.0000, level with BERT (95 % interval " in _lead(lead) for lead in leads)
+
+
+@pytest.mark.parametrize(("epoch", "noted"), [(301, True), (300, False)])
+def test_a_budget_of_less_than_an_epoch_is_noted(tmp_path: Path, epoch: int, noted: bool) -> None:
+    found = pretended_comparison(tmp_path / "cmp", {"heterformer": 0.5}, seeds=(0,))
+    result = found.rows[0].seeds[0].path / RESULT
+    result.write_text(json.dumps(json.loads(result.read_text()) | {"steps_per_epoch": epoch}))
+    markdown = as_markdown(finished_comparison(tmp_path / "cmp"), COMMAND)
+    assert ("The budget is less than an epoch: 300 of 301 steps." in markdown) == noted
 
 
 def test_runs_that_an_earlier_version_ranked_are_named(tmp_path: Path) -> None:

@@ -60,8 +60,9 @@ def with_neighbor_flags(words: Sequence[str]) -> list[str]:
             continue
         neighbor = value if equals else next(rest, None)
         if neighbor is None:
+            hint = similar(name, search_flags())
             raise InputError(
-                f"'heterformer search' has no option {flag}, and as a node type it needs a name."
+                f"'heterformer search' has no option {flag}{hint}, and as a node type it needs a name."
             )
         result += ["--with", f"{name}={neighbor}"]
     return result
