@@ -8,11 +8,11 @@ import pytest
 from PIL import Image
 
 from heterformer.maps.core import NodeMap
-from heterformer.maps.figure import class_centers, draw_map_figure, title_of
+from heterformer.maps.figure import class_centers, draw_map_figure
 from heterformer.maps.palette import CLASSES, OTHER
 from heterformer.maps.style import colors_of_groups
 from tests.maps.maps import GREY, classes, random_map, types
-from tests.pictures import check_picture, size_of
+from tests.pictures import check_picture, drawings, size_of
 
 
 def colors_in(path: Path) -> set[str]:
@@ -86,10 +86,33 @@ def test_many_labels_stand_in_two_columns_at_least(tmp_path: Path) -> None:
     assert size_of(long)[1] - size_of(short)[1] == 2 * 32
 
 
-def test_the_title_says_how_many_of_how_many() -> None:
-    found = replace(random_map(30, classes("a")), network="papers", nodes=1234)
-    assert title_of(found) == "papers: t-SNE of 30 of 1,234 paper nodes"
-    assert title_of(random_map(30, classes("a"))) == "small: t-SNE of 30 paper nodes"
+def test_title_and_caption_say_what_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = drawings(monkeypatch)
+    some = replace(random_map(30, classes("a")), network="papers", nodes=1234)
+    draw_map_figure(some, tmp_path / "some.png")
+    draw_map_figure(replace(random_map(30, classes("a")), placed=("author",)), tmp_path / "all.png")
+    assert [figure.get_suptitle() for figure in found] == [
+        "papers: t-SNE of 30 of 1,234 paper nodes",
+        "small: t-SNE of 30 paper nodes",
+    ]
+    captions = [" ".join(figure.axes[0].get_title().split()) for figure in found]
+    meaning = "close nodes have similar vectors; large distances mean little"
+    assert captions == [meaning, f"{meaning}; author nodes are placed among the texts closest to them"]
+
+
+def test_no_name_covers_another_or_leaves_the_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All classes are densest at one of the two sides."""
+    found = drawings(monkeypatch)
+    names = [f"a class of a long name {letter}" for letter in "abcdefgh"]
+    chaos = random_map(80, classes(*names))
+    sides = [replace(p, x=200.0 if i % 3 else -200.0, y=i / 10) for i, p in enumerate(chaos.points)]
+    draw_map_figure(replace(chaos, points=tuple(sides)), tmp_path / "map.png")
+    boxes = [text.get_window_extent() for text in found[0].axes[0].texts]
+    assert len(boxes) == 8
+    for number, box in enumerate(boxes):
+        assert box.x0 >= -0.5
+        assert box.x1 <= 660.5
+        assert not any(box.overlaps(other) for other in boxes[:number])
 
 
 def test_a_class_is_named_where_it_is_densest() -> None:

@@ -76,6 +76,21 @@ class NodeMap:
     nodes: int  # of which the points are all or a sample
     placed: tuple[NodeType, ...] = ()  # not by t-SNE, but at the texts that are closest to them
 
+    @property
+    def contents(self) -> str:
+        """Which nodes are shown, and how many of how many."""
+        shown = f"{len(self.points):,}"
+        sample = shown if len(self.points) == self.nodes else f"{shown} of {self.nodes:,}"
+        return f"t-SNE of {sample} {' and '.join(self.types)} nodes"
+
+    @property
+    def caption(self) -> str:
+        """What a place on the map means."""
+        meaning = "close nodes have similar vectors; large distances mean little"
+        if not self.placed:
+            return meaning
+        return f"{meaning}; {' and '.join(self.placed)} nodes are placed among the texts closest to them"
+
 
 @dataclass(frozen=True)
 class Selection:

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from heterformer.maps.style import MARKERS, Key, colors_of_groups, legend_of, ma
 
 HEIGHT = 2.75  # inches, of the map itself
 LINE, LETTER, MARGIN = 0.16, 0.056, 0.3  # inches: a line of the legend, a letter, a marker with its margins
+CAPTION, CAPTION_LETTERS, CAPTION_LINE = "#666666", 74, 0.1  # its colour, letters of a line, inches of one
 FEW = 6  # names in a legend, which may be long; those of more stand in two columns at least
 SIZES = (2.5, 16.0)  # square points of a marker: of thousands of nodes, of a few
 CENTER_SAMPLE, CENTER_LETTERS = 400, 24  # points that decide where a class is named, and letters of its name
@@ -31,17 +33,21 @@ def draw_map_figure(node_map: NodeMap, path: Path) -> Path:
     """Write a PNG: colours tell groups, markers tell types if there are several."""
     keys = _short(legend_of(node_map))
     columns = max(1, min(4, len(keys), int(COLUMN / _width(keys))))
-    lines = -(-len(keys) // columns)
+    caption = wrap(node_map.caption, CAPTION_LETTERS)
+    height = HEIGHT + -(-len(keys) // columns) * LINE + len(caption) * CAPTION_LINE + 0.1
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing")  # a box in the legend says as much
-        with figure(path, HEIGHT + lines * LINE + 0.1, palette=True) as (drawing, (axes,)):
+        with figure(path, height, palette=True) as (drawing, (axes,)):
             _draw_points(axes, node_map)
-            _name_classes(axes, node_map)
-            axes.set_title(cut_to(title_of(node_map), COLUMN - 0.1, 7.5), fontsize=7.5)
+            names = _name_classes(axes, node_map)
+            title = f"{node_map.network}: {node_map.contents}"
+            drawing.suptitle(cut_to(title, COLUMN - 0.1, 7.5), fontsize=7.5)
+            axes.set_title("\n".join(caption), fontsize=6, color=CAPTION)
             axes.set_axis_off()
             axes.set_aspect("equal", adjustable="datalim")
             axes.margins(0.03)
             _draw_legend(drawing, keys, columns)
+            _move_apart(drawing, names)
     return path
 
 
@@ -63,13 +69,6 @@ def _draw_points(axes: Any, node_map: NodeMap) -> None:
             )
 
 
-def title_of(node_map: NodeMap) -> str:
-    """Network, how many of how many nodes, and what a place on the map means."""
-    count = f"{len(node_map.points):,}"
-    sample = count if len(node_map.points) == node_map.nodes else f"{count} of {node_map.nodes:,}"
-    return f"{node_map.network}: t-SNE of {sample} {' and '.join(node_map.types)} nodes"
-
-
 def class_centers(node_map: NodeMap) -> dict[str, tuple[float, float]]:
     """Where each class is densest: at the point with a tenth of the class closest around it."""
     centers = {}
@@ -83,14 +82,33 @@ def class_centers(node_map: NodeMap) -> dict[str, tuple[float, float]]:
     return centers
 
 
-def _name_classes(axes: Any, node_map: NodeMap) -> None:
+def _name_classes(axes: Any, node_map: NodeMap) -> list[Any]:
     from matplotlib.patheffects import withStroke
 
     rim = [withStroke(linewidth=1.6, foreground="white")]
+    names, place_of_text = [], {"xytext": (0, 0), "textcoords": "offset points"}
     for name, place in class_centers(node_map).items():
-        text = axes.annotate("-", place, ha="center", va="center", fontsize=6.5, path_effects=rim)
+        text = axes.annotate(
+            "-", place, ha="center", va="center", fontsize=6.5, path_effects=rim, **place_of_text
+        )
         text.set_parse_math(False)
         text.set_text(shortened(name, CENTER_LETTERS))
+        names.append(text)
+    return names
+
+
+def _move_apart(drawing: Any, names: Sequence[Any]) -> None:
+    """Move names that would cover another up or down, and those that would leave the figure inwards."""
+    drawing.canvas.draw()  # now places are known
+    points, placed = 72 / drawing.dpi, list[Any]()
+    for text in sorted(names, key=lambda text: -text.get_window_extent().y0):
+        box, right = text.get_window_extent(), drawing.bbox.x1
+        across = max(0.0, -box.x0) - max(0.0, box.x1 - right)
+        box = box.translated(across, 0)
+        steps = (sign * number * box.height / 4 for number in range(8 * len(names) + 1) for sign in (-1, 1))
+        up = next((up for up in steps if not any(box.translated(0, up).overlaps(o) for o in placed)), 0.0)
+        placed.append(box.translated(0, up))
+        text.xyann = (across * points, up * points)
 
 
 def _short(keys: Sequence[Key]) -> list[Key]:

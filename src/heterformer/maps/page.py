@@ -38,7 +38,7 @@ def map_page(node_map: NodeMap) -> str:
     template = (files("heterformer.maps") / TEMPLATE).read_text(encoding="utf-8")
     filled = {
         "title": escape(shortened(f"{node_map.network}: map of nodes", LETTERS)),
-        "about": escape(_about(node_map)),
+        "about": escape(f"{node_map.contents}: {node_map.caption}"),
         "policy": escape(_policy(template)),
         "data": as_json(node_map),
     }
@@ -93,15 +93,6 @@ def _whole_numbers(node_map: NodeMap) -> NDArray[np.int64]:
     largest = places.max(initial=0)
     scaled: NDArray[np.float64] = places * (EXTENT / largest if largest else 1.0)
     return np.rint(scaled).astype(np.int64)
-
-
-def _about(node_map: NodeMap) -> str:
-    shown, types = f"{len(node_map.points):,}", " and ".join(node_map.types)
-    sample = shown if len(node_map.points) == node_map.nodes else f"{shown} of {node_map.nodes:,}"
-    about = f"t-SNE of {sample} {types} nodes: close nodes have similar vectors; large distances mean little"
-    if not node_map.placed:
-        return about
-    return f"{about}; {' and '.join(node_map.placed)} nodes are placed among the texts closest to them"
 
 
 def _policy(template: str) -> str:
