@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
+import shlex
 import signal
 from argparse import ArgumentParser
 from collections.abc import Iterator
+from dataclasses import replace
 from doctest import DocTestParser
 from pathlib import Path
 
@@ -18,6 +21,7 @@ from heterformer.cli.main import main
 from heterformer.comparison.job import carry_out
 from tests.docs.blocks import ROOT, Block, blocks, commands, pages, readme_tables
 from tests.docs.pages import run, run_command
+from tests.serve.serving import server
 from tools import site_hooks
 
 README = ROOT / "README.md"
@@ -71,6 +75,23 @@ def test_what_a_page_shows_runs(page: Path, folder: Path) -> None:
             is_there = words[1] in ("build", "train") and Path(words[3]).exists()
             if words[1] != "serve" and not is_there:
                 run_command(words, block.place)
+
+
+def test_requests_of_the_page_about_the_server_are_answered(folder: Path) -> None:
+    page = ROOT / "docs" / "serve.md"
+    texts = [block.text for block in blocks(page)]
+    requests = [shlex.split(line) for text in texts for line in text.splitlines() if "$ curl" in line]
+    assert len(requests) > 5
+    with server(Path("runs/papers").resolve()) as running, running.client() as client:
+        for words in requests:
+            path = next(word for word in words if word.startswith("localhost")).removeprefix("localhost:8080")
+            if "--json" in words:
+                answer = client.post(path, json=json.loads(words[words.index("--json") + 1]))
+            else:
+                answer = client.get(path)
+            assert answer.status_code == 200, f"{path}: {answer.text}"
+        (block,) = (block for block in blocks(page) if block.language == "python")
+        run(replace(block, text=block.text.replace("http://127.0.0.1:8080", running.address)))
 
 
 # What docstrings name, in the words of the tables here. Those that train take minutes and are shown on pages.
