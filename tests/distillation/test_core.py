@@ -78,6 +78,8 @@ def test_the_folder_says_what_it_is() -> None:
     assert about["test"] == result.test
     card = (result.path / "README.md").read_text()
     assert "library_name: sentence-transformers" in card
+    assert "vectors of paper nodes by their" in card
+    assert "| batch_size | 16 |" in card
     assert f"{result.test['student']['prec']:.4f}".removeprefix("0") in card
     row = distillation_table(result).rows[0]
     assert row[:2] == ("student", f"{result.test['student']['prec']:.4f}".removeprefix("0"))

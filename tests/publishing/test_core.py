@@ -86,7 +86,16 @@ def test_a_student_is_pushed_as_a_whole() -> None:
     expected = {"modules.json", "1_Pooling/config.json", "onnx/model.onnx", "model.safetensors", "README.md"}
     assert expected <= set(result.files)
     assert 'SentenceTransformer("owner/student")' in result.card
-    assert ModelCard(result.card).data.library_name == "sentence-transformers"
+    data = ModelCard(result.card).data
+    assert data.library_name == "sentence-transformers"
+    assert data.pipeline_tag == "feature-extraction"
+    assert data.datasets == ["synthetic"]
+    figures = tiny_distillation().test["student"]
+    assert {one.metric_type: one.metric_value for one in data.eval_results} == {
+        name: round(figures[name], 4) for name in ("prec", "mrr", "ndcg")
+    }
+    changed = ModelCard(push(tiny_distillation().path, "owner/student", PushOptions(license="mit")).card)
+    assert changed.data.license == "mit"
 
 
 def test_the_snippet_of_a_card_runs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -153,7 +153,7 @@ def _written(
     student.plm.to(torch.device("cpu")).eval()
     student.about = {**student.about, "test": result.test, "validation_prec": result.validation_prec}
     with new_folder(result.path) as folder:
-        student.save(folder, {"README.md": student_card(result, student, opened)})
+        student.save(folder, {"README.md": student_card(result, student, opened, options)})
         if options.onnx:
             result = replace(result, onnx_difference=export_onnx(student, folder))
     return result
