@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from heterformer.maps.core import NodeMap
 from heterformer.maps.page import write_map_page
 from tests.maps.maps import GREY, classes, random_map
 
 
+def drawn_map() -> NodeMap:
+    """Forty nodes, ten of each group; the first of 'a' has the label 'b', too."""
+    found = random_map(40, [*classes("a", "b"), *GREY])
+    first, *others = found.points
+    return replace(found, points=(replace(first, others=(found.groups[1],)), *others))
+
+
 @pytest.fixture
 def page(browser: Any, tmp_path: Path) -> Iterator[Any]:
-    path = write_map_page(random_map(40, [*classes("a", "b"), *GREY]), tmp_path / "map.html")
+    path = write_map_page(drawn_map(), tmp_path / "map.html")
     context = browser.new_context(viewport={"width": 1000, "height": 700})
     page = context.new_page()
     problems: list[str] = []
@@ -48,6 +57,29 @@ def test_the_next_match_comes_with_the_next_enter(page: Any) -> None:
     page.press("#query", "Shift+Enter")
     wait_for_tip(page, "Node number 3")
     assert page.evaluate("place") == 0
+
+
+def test_names_are_written_when_zoomed_in(page: Any) -> None:
+    page.evaluate(
+        "() => { window.written = []; const plain = pen.fillText.bind(pen);"
+        " pen.fillText = (text, ...rest) => { written.push(text); plain(text, ...rest); }; redraw(); }"
+    )
+    page.wait_for_function("!awaited")
+    assert page.evaluate("written") == []
+    page.fill("#query", "node number 7")
+    page.press("#query", "Enter")
+    page.wait_for_function("written.includes('Node number 7')")
+
+
+def test_a_node_with_two_labels_counts_for_both_and_is_hidden_with_both(page: Any) -> None:
+    keys = page.locator("#legend button")
+    assert keys.locator(".number").all_inner_texts() == ["10", "11", "10", "10"]
+    double = page.evaluate("nodes.findIndex((node) => (node[OTHERS] || []).length > 0)")
+    shown = []
+    for key in (0, 1):
+        keys.nth(key).click()
+        shown.append(page.evaluate("(i) => [shown[i], shown.reduce((sum, one) => sum + one, 0)]", double))
+    assert shown == [[1, 31], [0, 20]]
 
 
 def test_a_point_under_the_mouse_has_a_tip(page: Any) -> None:
