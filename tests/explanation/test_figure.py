@@ -108,6 +108,16 @@ def test_shares_of_neighbours(draw: Any) -> None:
     assert draw(text_explanation(), top=1).bars(0) == [0.5, 0.2]
 
 
+def test_nearly_uniform_shares_are_called_so(draw: Any) -> None:
+    token, other = text_explanation().virtual_tokens
+    even = replace(token, own_share=0.34, neighbors=tuple(replace(n, share=0.33) for n in token.neighbors))
+    found = draw(text_explanation(virtual_tokens=(even, other)))
+    assert [axes.get_title(loc="left") for axes in found.shares] == [
+        "shares of text-rich neighbours (mean over layers): nearly uniform",
+        "shares of textless neighbours (mean over layers)",
+    ]
+
+
 def test_two_runs_share_one_colour_scale_and_the_one_without_warm_up_is_left(draw: Any) -> None:
     layers = tuple(replace(layer, tokens=(0.8, *layer.tokens[1:])) for layer in text_explanation().layers)
     token, other = text_explanation().virtual_tokens

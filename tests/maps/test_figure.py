@@ -56,6 +56,14 @@ def test_several_types_have_several_markers(tmp_path: Path, monkeypatch: pytest.
     assert drawn == {"o": 30, "s": 30, "D": 30}
 
 
+def test_the_more_nodes_the_smaller_the_markers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = drawings(monkeypatch)
+    for count in (50, 2000, 6000, 8000):
+        draw_map_figure(random_map(count, classes("a")), tmp_path / "map.png")
+    sizes = [figure.axes[0].collections[0].get_sizes()[0] for figure in found]
+    assert sizes == pytest.approx([16.0, 6.5, 2.5, 2.5])
+
+
 def named(*names: str) -> NodeMap:
     return random_map(300, classes(*names))
 

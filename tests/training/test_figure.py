@@ -18,7 +18,8 @@ def run(tmp_path: Path) -> Run:
     return found
 
 
-def test_loss_and_validation(run: Run, tmp_path: Path) -> None:
+def test_loss_and_validation(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written = drawings(monkeypatch)
     for step in range(1, 101):
         run.log(step=step, loss=3.0 / step)
         if step % 25 == 0:
@@ -26,6 +27,10 @@ def test_loss_and_validation(run: Run, tmp_path: Path) -> None:
     (path,) = draw_run(run, tmp_path / "figures")
     assert path == tmp_path / "figures" / "training.png"
     check_picture(path)
+    loss, smoothed = written[0].axes[0].lines
+    assert list(loss.get_ydata()) == [3.0 / step for step in range(1, 101)]
+    assert list(smoothed.get_xdata()) == [3 + 5 * part for part in range(20)]  # of five steps each
+    assert list(smoothed.get_ydata())[-1] == pytest.approx(sum(3.0 / step for step in range(96, 101)) / 5)
 
 
 def test_validation_begins_at_step_0_and_the_best_step_is_marked(
