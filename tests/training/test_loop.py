@@ -106,8 +106,9 @@ def test_no_stage_is_without_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         return {"prec": 0.5, "mrr": 0.5, "ndcg": 0.5}
 
     monkeypatch.setattr(loop, "in_batch_metrics", metrics)
-    trained(tmp_path / "run", max_steps=1)
-    assert names[0] == "validating before the first step"
+    trained(tmp_path / "run", max_steps=2, evaluate_every=1, average_last=2)
+    before, once, mean = "validating before the first step", "validating", "validating the mean of weights"
+    assert names == [before, once, once, mean]
 
 
 def test_validates_once_an_epoch_and_at_the_end(whole: Run) -> None:

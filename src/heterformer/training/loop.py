@@ -243,7 +243,8 @@ class Trainer(Learner):
 
         An evaluation that does not count is due to the budget's end: a resumed run knows nothing of it.
         """
-        metrics = self._validation_metrics()
+        with waiting("validating", spinner=False):  # the bar of the steps stays
+            metrics = self._validation_metrics()
         watched = self.options.watched
         best = self.early.update(metrics[watched], self.position.step, counts)
         if best and self.processes.is_main:
@@ -253,7 +254,8 @@ class Trainer(Learner):
             average = self.average.including(self.model)
             if average.count > 1:
                 with average.in_place(self.model):
-                    lines["average"] = self._validation_metrics()
+                    with waiting("validating the mean of weights", spinner=False):
+                        lines["average"] = self._validation_metrics()
                     if self.early.update(lines["average"][watched], self.position.step, counts=False):
                         best = True
                         if self.processes.is_main:
