@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import io
+import json
 import subprocess
 import sys
 import tarfile
@@ -76,3 +78,46 @@ def test_the_smoke_test_needs_nothing_that_tests_need() -> None:
     """It runs where pytest is not installed."""
     code = "import sys; sys.modules['pytest'] = None; sys.modules['hypothesis'] = None; import smoke_test"
     subprocess.run([sys.executable, "-c", code], cwd=ROOT / "tools", check=True)
+
+
+def answered(monkeypatch: pytest.MonkeyPatch, stdout: str, stderr: str = "") -> list[list[str]]:
+    """Let pip-audit say this; the commands that were run."""
+    commands: list[list[str]] = []
+
+    def run(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        commands.append(command)
+        return subprocess.CompletedProcess(command, 1, stdout, stderr)
+
+    monkeypatch.setattr(check.subprocess, "run", run)
+    return commands
+
+
+def test_a_known_vulnerability_ends_the_check(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    packages: list[dict[str, object]] = [
+        {"name": "good", "version": "1", "vulns": []},
+        {"name": "bad", "version": "2", "vulns": [{"id": "PYSEC-1"}]},
+        {"name": "local", "skip_reason": "not on the index"},
+    ]
+    commands = answered(monkeypatch, json.dumps({"dependencies": packages}))
+    with pytest.raises(SystemExit, match=r"known vulnerabilities: raise the versions in constraints\.txt\."):
+        check.audit()
+    assert capsys.readouterr().out == "bad 2: PYSEC-1\n3 packages, 1 known vulnerabilities\n"
+    assert commands[0][1:5] == ["-m", "pip_audit", "-r", "constraints.txt"]
+    answered(monkeypatch, json.dumps({"dependencies": packages[:1]}))
+    check.audit()
+    assert capsys.readouterr().out == "1 packages, 0 known vulnerabilities\n"
+
+
+def test_a_database_that_cannot_be_reached_is_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answered(monkeypatch, "", "WARNING: …\nConnectionError: no route to host\n")
+    check.audit()
+    said = "pip-audit: the database cannot be reached, nothing was looked up"
+    assert capsys.readouterr().out == f"{said} (ConnectionError: no route to host).\n"
+
+
+def test_the_release_check_looks_for_vulnerabilities() -> None:
+    assert "audit()" in inspect.getsource(check.main).split()
