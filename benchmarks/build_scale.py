@@ -72,7 +72,7 @@ def dblp_shaped(papers: int) -> SyntheticOptions:
     return SyntheticOptions(
         papers=papers,
         authors=papers * 3 // 4,
-        venues=papers // 128,
+        venues=max(50, papers // 128),  # one for each sub-topic at least
         citations_per_paper=10.22,
         authors_per_paper=2.84,
     )
