@@ -49,7 +49,7 @@ def is_inside(name: Any) -> bool:
 
 
 def check_no_links_out(folder: Path) -> None:
-    """Refuse a folder we write into if a symbolic link in it leads elsewhere."""
+    """Refuse a folder that we write into or upload if a symbolic link in it leads elsewhere."""
     root = os.path.realpath(folder)
     for parent, folders, files in os.walk(folder):
         for name in (*folders, *files):

@@ -120,8 +120,16 @@ def test_what_is_refused(hub: Hub, tmp_path: Path) -> None:
     hub.refuses = True
     with pytest.raises(InputError, match=r"owner/name: could not be uploaded \(.*403"):
         push(tiny_run(), "owner/name", PushOptions(upload=True))
-    run = tmp_path / "run"
-    shutil.copytree(tiny_run(), run, ignore=shutil.ignore_patterns("checkpoints", "search"))
-    (run / "vocab.txt").symlink_to("/etc/hosts")
-    with pytest.raises(InputError, match="is a symbolic link"):
-        push(run, "owner/name")
+
+
+@pytest.mark.parametrize("name", ["vocab.txt", "README.md", "report.json", "known"])
+def test_nothing_is_uploaded_that_a_link_leads_to(tmp_path: Path, hub: Hub, name: str) -> None:
+    """Of a stranger's run: its links may lead to private files and folders of whoever pushes it."""
+    run, private = tmp_path / "run", tmp_path / "private"
+    shutil.copytree(tiny_run(), run, ignore=shutil.ignore_patterns("checkpoints", "search", name))
+    private.mkdir()
+    (private / "secret").write_text("secret")
+    (run / name).symlink_to(private if name == "known" else private / "secret")
+    with pytest.raises(InputError, match=f"{name}: is a symbolic link"):
+        push(run, "owner/name", PushOptions(upload=True))
+    assert (hub.created, hub.files) == ([], {})

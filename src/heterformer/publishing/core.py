@@ -14,6 +14,7 @@ from heterformer.errors import InputError
 from heterformer.models.card import CARD, RANKING, CardFigures, with_metadata
 from heterformer.models.student import ABOUT, LENGTH, MODULES, NORMALIZE, POOLING, SETTINGS
 from heterformer.publishing.options import PushOptions
+from heterformer.untrusted import check_no_links_out
 
 REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*")
 # What a model's folder is made of. Checkpoints, vectors, splits and logs stay at home.
@@ -49,6 +50,7 @@ def push(path: Path | str, repository: str, options: PushOptions | None = None, 
     """Show or upload what the Hub gets of a run or a student; ``command`` is how it was trained."""
     path, options = Path(path), options or PushOptions()
     _check_repository(repository)
+    check_no_links_out(path)  # to private files, which nobody means to publish
     files = _files(path)
     card = _card(path, repository, options)
     if command:
