@@ -24,7 +24,7 @@ COPY constraints.txt /src/
 RUN python3 -m venv /opt/heterformer \
  && pip install --no-cache-dir --index-url "${TORCH_INDEX}" --constraint /src/constraints.txt torch
 
-COPY pyproject.toml README.md LICENSE /src/
+COPY pyproject.toml setup.py README.md LICENSE /src/
 COPY src /src/src
 RUN pip install --no-cache-dir --constraint /src/constraints.txt '/src[index,minilm,pyg,serve]' \
  && rm -rf /src \

@@ -64,6 +64,8 @@ def test_what_is_expected_in_words() -> None:
         (True, Literal["yes", "no"], "yes"),  # YAML's yes
         (5, str, "5"),
         (["7", 3], tuple[int, ...], (7, 3)),
+        ("true", bool, True),
+        ("False", bool | None, False),
     ],
 )
 def test_values_of_yaml(value: object, hint: Any, found: Any) -> None:
@@ -73,7 +75,14 @@ def test_values_of_yaml(value: object, hint: Any, found: Any) -> None:
 
 @pytest.mark.parametrize(
     ("value", "hint"),
-    [("many", int), (5, tuple[int, ...]), (1.5, int), ("maybe", Literal["yes"]), (None, int)],
+    [
+        ("many", int),
+        ("maybe", bool),
+        (5, tuple[int, ...]),
+        (1.5, int),
+        ("maybe", Literal["yes"]),
+        (None, int),
+    ],
 )
 def test_a_value_that_does_not_fit(value: object, hint: Any) -> None:
     with pytest.raises(ValueError):  # noqa: PT011

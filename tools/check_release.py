@@ -26,6 +26,11 @@ SCHEMAS = {
     "dependabot": ".github/dependabot.yml",
     "citation-file-format": "CITATION.cff",
 }
+# Of an sdist, beside the package.
+SDIST = {
+    *("pyproject.toml", "setup.py", "setup.cfg", "MANIFEST.in", "PKG-INFO"),
+    *("README.md", "LICENSE", "CHANGELOG.md", "CITATION.cff"),
+}
 OWN = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")  # variables that would show a new environment this one
 
 
@@ -71,6 +76,9 @@ def check_contents(wheel: Path, sdist: Path) -> None:
     """The wheel has every tracked file of the package and no other; the sdist what it takes to build it."""
     with zipfile.ZipFile(wheel) as archive:
         files = archive.namelist()
+        about = archive.read(next(name for name in files if name.endswith(".dist-info/METADATA"))).decode()
+    if relative := re.findall(r"\]\((?!https?:|#)([^)]*)", about):
+        sys.exit(f"{wheel.name}: its description has relative links, {relative[0]} for one.")
     package = {name for name in files if not PurePosixPath(name).parts[0].endswith(".dist-info")}
     listed = subprocess.run(
         ["git", "ls-files", "src"], cwd=ROOT, check=True, capture_output=True, text=True
@@ -81,9 +89,11 @@ def check_contents(wheel: Path, sdist: Path) -> None:
     print(*files, sep="\n")
     print(f"{wheel.name}: {len(files)} files, {wheel.stat().st_size / 1e6:.1f} MB")
     with tarfile.open(sdist) as sources:
-        names = {name.partition("/")[2] for name in sources.getnames()}
+        names = {member.name.partition("/")[2] for member in sources if member.isfile()}
     if lacking := {"pyproject.toml", "README.md", "LICENSE", *listed} - names - {""}:
         sys.exit(f"{sdist.name}: lacks {sorted(lacking)}.")
+    if besides := {n for n in names - SDIST - set(listed) if not n.startswith("src/heterformer.egg-info/")}:
+        sys.exit(f"{sdist.name}: has besides {sorted(besides)}.")
     print(f"{sdist.name}: {len(names)} files, {sdist.stat().st_size / 1e6:.1f} MB")
 
 

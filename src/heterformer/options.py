@@ -67,6 +67,8 @@ def read_value(value: object, hint: Any) -> Any:
     if isinstance(value, str) and str not in kinds and value not in words:
         if type(None) in kinds and value.lower() in ("none", "null"):
             return None
+        if bool in kinds and value.lower() in ("true", "false"):
+            return value.lower() == "true"
         value = next((kind(value) for kind in (int, float) if kind in kinds), value)
     if str in kinds and isinstance(value, (int, float)):
         value = str(value)

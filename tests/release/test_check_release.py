@@ -48,11 +48,14 @@ def test_another_version_is_refused() -> None:
         check.check_changelog(DATED, "1.2.3", "v1.2.4")
 
 
-def archives(folder: Path, package: set[str], sources: set[str]) -> tuple[Path, Path]:
+def archives(
+    folder: Path, package: set[str], sources: set[str], description: str = "[a](https://example.org)"
+) -> tuple[Path, Path]:
     wheel, sdist = folder / "x.whl", folder / "x.tar.gz"
     with zipfile.ZipFile(wheel, "w") as archive:
-        for name in (*package, "heterformer-1.dist-info/METADATA"):
+        for name in package:
             archive.writestr(name, "")
+        archive.writestr("heterformer-1.dist-info/METADATA", f"Name: heterformer\n\n{description}\n")
     with tarfile.open(sdist, "w:gz") as archive:
         for name in sources:
             archive.addfile(tarfile.TarInfo(f"heterformer-1/{name}"), io.BytesIO())
@@ -72,6 +75,10 @@ def test_a_wheel_has_every_tracked_file_and_no_other(tmp_path: Path) -> None:
         )
     with pytest.raises(SystemExit, match=r"x\.tar\.gz: lacks \['LICENSE'\]"):
         check.check_contents(*archives(tmp_path, package, sources - {"LICENSE"}))
+    with pytest.raises(SystemExit, match=r"x\.tar\.gz: has besides \['tests/test_x\.py'\]"):
+        check.check_contents(*archives(tmp_path, package, sources | {"tests/test_x.py"}))
+    with pytest.raises(SystemExit, match=r"relative links, docs/a\.md for one"):
+        check.check_contents(*archives(tmp_path, package, sources, "[a](docs/a.md)"))
 
 
 def test_the_smoke_test_needs_nothing_that_tests_need() -> None:

@@ -23,7 +23,8 @@ def normalized(name: str) -> str:
 
 
 def test_the_version_is_defined_once() -> None:
-    assert PROJECT["dynamic"] == ["version"]
+    assert PROJECT["dynamic"] == ["version", "readme"]
+    assert "version" not in (ROOT / "setup.py").read_text(encoding="utf-8")
     assert re.fullmatch(r"\d+\.\d+\.\d+", heterformer.__version__)
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from heterformer.errors import InputError
-from heterformer.training.options import TrainingOptions
+from heterformer.options import fits
+from heterformer.training.options import TrainingOptions, flat_options, option_hints
 from heterformer.tuning.options import TuneOptions
-from heterformer.tuning.ranges import Choices, Numbers, read_ranges
+from heterformer.tuning.ranges import FIXED, Choices, Numbers, read_ranges
 
 OPTIONS = TrainingOptions()
 
@@ -23,10 +24,23 @@ OPTIONS = TrainingOptions()
         ("max_grad_norm=none,1", Choices("max_grad_norm", (None, 1.0))),
         ("split.seed=0,1", Choices("split.seed", (0, 1))),
         ("textless_dim=16:128:log", Numbers("textless_dim", 16, 128, True, True)),
+        ("warm-up=true,false", Choices("warm_up", (True, False))),
+        ("widths=192 96,48", Choices("widths", ((192, 96), (48,)))),
     ],
 )
 def test_a_range(text: str, expected: object) -> None:
     assert read_ranges([text], OPTIONS) == [expected]
+
+
+@pytest.mark.parametrize("name", sorted(option_hints(OPTIONS).keys() - set(FIXED)))
+def test_any_option_of_training_can_be_a_range(name: str) -> None:
+    value = flat_options(OPTIONS)[name]
+    value = "x" if value is None and fits("x", option_hints(OPTIONS)[name]) else value
+    text = " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    if text:  # but for an empty list
+        assert read_ranges([f"{name}={text}"], OPTIONS) == [Choices(name, (value,))]
+    else:
+        assert name == "widths"
 
 
 def test_by_default_the_learning_rates() -> None:
