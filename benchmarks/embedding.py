@@ -3,7 +3,7 @@
     python benchmarks/embedding.py [--nodes 3000] [--literal 300] [--threads 1] [--memory 10000 200000]
 
 Networks of the paper's two shapes with random texts are built, then embedded to a Parquet file by
-``embed_to`` with MiniLM: sampling, both passes, spool and output are all in the time. The literal form is
+``embed`` with MiniLM: sampling, both passes, spool and output are all in the time. The literal form is
 batched PyTorch as one would write it from the paper (see training_step.py): for every centre its neighbours'
 texts are padded and read anew, without gradients. That both give the same vectors is checked first. The two
 are measured in turn; times are of the processor with one thread, of the clock with several.
@@ -35,12 +35,11 @@ from torch.utils.flop_counter import FlopCounterMode
 from training_step import LiteralHeterformer, _status
 from transformers import AutoModel, AutoTokenizer
 
-from heterformer import Heterformer, Network
+from heterformer import Heterformer, Network, embed
 from heterformer.batches.batch import Batch, Neighbors
 from heterformer.batches.batcher import Batcher
 from heterformer.batches.stable import StableSampler
 from heterformer.batches.visible import VisibleNetwork
-from heterformer.embedding.embed import embed_to
 from heterformer.models.plm.minilm import backbone_path
 from heterformer.network.tokens import open_tokens
 
@@ -86,7 +85,7 @@ def build(shape: Shape, nodes: int, folder: Path, words_each: int | None = None)
 def new_model(network: Network) -> Heterformer:
     torch.manual_seed(0)
     plain = {"heterogeneous_projection": False}  # see _both_directions_as_one
-    return Heterformer.from_backbone(backbone_path("minilm"), network, **plain).eval()
+    return Heterformer.from_backbone("minilm", network, **plain).eval()
 
 
 def timed(work: Callable[[], object]) -> float:
@@ -136,7 +135,7 @@ def compare(name: str, nodes: int, literal_nodes: int) -> str:
             return torch.cat([literal(batch) for batch in batches])
 
         def ours() -> np.ndarray:
-            vectors = embed_to(Path(folder) / "out.parquet", model, network, tokenizer=tokenizer)
+            vectors = embed(model, network, out=Path(folder) / "out.parquet", tokenizer=tokenizer)
             return vectors.matrix("text")
 
         with FlopCounterMode(display=False) as counter:
@@ -177,14 +176,10 @@ def memory(nodes: int) -> float:
         model = Heterformer.from_backbone(shallow, network).eval()
         open_tokens(network, tokenizer)
         small = build(SHAPES["dblp"], 500, Path(folder) / "small")
-        embed_to(
-            Path(folder) / "small.parquet",
-            Heterformer.from_backbone(shallow, small),
-            small,
-            tokenizer=tokenizer,
-        )
+        shallow_model = Heterformer.from_backbone(shallow, small)
+        embed(shallow_model, small, out=Path(folder) / "small.parquet", tokenizer=tokenizer)
         before = _status("VmRSS")
-        embed_to(Path(folder) / "out.parquet", model, network, tokenizer=tokenizer)
+        embed(model, network, out=Path(folder) / "out.parquet", tokenizer=tokenizer)
         return (_status("VmHWM") - before) / 1024
 
 

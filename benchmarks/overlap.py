@@ -26,7 +26,6 @@ from trainers import save_tiny_backbone
 from heterformer import Network, Run, TrainingOptions
 from heterformer.batches.batch import PairBatch
 from heterformer.batches.prefetch import Prefetcher
-from heterformer.models.options import HeterformerOptions
 from heterformer.training.loop import Trainer
 
 
@@ -39,8 +38,8 @@ class Steps(NamedTuple):
 
 
 def new_trainer(network: Network, folder: Path, backbone: str, batch_size: int) -> Trainer:
-    model = HeterformerOptions(backbone=backbone).resolved()
-    options = TrainingOptions(model=model, batch_size=batch_size, device="cpu").resolved()
+    values = {"backbone": backbone, "batch_size": batch_size, "device": "cpu"}
+    options = TrainingOptions.from_flat(values).resolved()
     run = Run(folder)
     run.start(network, options)
     return Trainer(network, run, options)

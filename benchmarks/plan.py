@@ -22,7 +22,7 @@ from typing import Any
 import torch
 from trainers import new_trainer, prepare
 
-from heterformer.embedding.embed import embed_to
+from heterformer import embed
 from heterformer.embedding.options import EmbedOptions
 from heterformer.plan.core import make_plan
 from heterformer.plan.options import PlanOptions
@@ -41,15 +41,15 @@ STEPS = 3
 def told_and_measured(folder: Path, case: str) -> dict[str, float]:
     """MB; meant for a process of its own."""
     trainer = new_trainer(folder, **CASES[case])
-    options, embed = trainer.options, EmbedOptions()
-    plan = make_plan(trainer.network, options, embed, PlanOptions(processes=(1,), measure=False))
+    options = trainer.options
+    plan = make_plan(trainer.network, options, EmbedOptions(), PlanOptions(processes=(1,), measure=False))
     memory = plan.embedding if case == "embedding" else plan.together[0].memory
     if trainer.cached is not None:
         list(trainer.cached.refresh(0, STEPS))
     Path("/proc/self/clear_refs").write_text("5")  # forget the peak of loading
     before = _status("VmRSS")
     if case == "embedding":
-        embed_to(folder / "vectors", trainer.model, trainer.network, embed, tokenizer=trainer.tokenizer)
+        embed(trainer.model, trainer.network, out=folder / "vectors", tokenizer=trainer.tokenizer)
     else:
         for number in range(STEPS):
             trainer.take_step(number)

@@ -24,20 +24,14 @@ import torch
 from heterformer import Network, Run, TrainingOptions
 from heterformer.models.options import MODEL_OPTIONS
 from heterformer.training.loop import Trainer
-from heterformer.training.options import WarmUpOptions
 
 MODELS = ("bert_mean_sage", "graph_formers", "heterformer")  # those of the paper's table
 
 
 def new_trainer(network: Network, folder: Path, model: str, batch_size: int) -> Trainer:
     """A training that has not taken a step; without warm-up, which is no part of a mini-batch."""
-    options = TrainingOptions(
-        model=MODEL_OPTIONS[model](),
-        warm_up=WarmUpOptions(warm_up=False),
-        batch_size=batch_size,
-        neighbor_states="live",
-        device="cpu",
-    ).resolved()
+    values = {"model": model, "warm_up": False, "batch_size": batch_size, "device": "cpu"}
+    options = TrainingOptions.from_flat({**values, "neighbor_states": "live"}).resolved()
     run = Run(folder / model)
     run.start(network, options)
     return Trainer(network, run, options)

@@ -12,7 +12,6 @@ from torch import Tensor
 
 from heterformer import Heterformer
 from heterformer.batches.batch import Batch, Neighbors, Texts
-from heterformer.models.plm.minilm import backbone_path
 from heterformer.network.schema import EdgeType, Relation, Schema
 
 PAIRS = 30
@@ -79,7 +78,7 @@ SHAPES = {
 def new_model(shape: Shape, **options: Any) -> Heterformer:
     """MiniLM, the backbone that comes along."""
     torch.manual_seed(0)
-    return Heterformer.from_backbone(backbone_path("minilm"), shape.schema(), **options)
+    return Heterformer.from_backbone("minilm", shape.schema(), **options)
 
 
 def in_batch_loss(vectors: Tensor) -> Tensor:

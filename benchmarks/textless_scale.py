@@ -16,7 +16,6 @@ import torch
 
 from heterformer import Heterformer, TrainingOptions
 from heterformer.batches.batch import Batch, Neighbors, Texts
-from heterformer.models.plm.minilm import backbone_path
 from heterformer.network.schema import Relation, Schema
 from heterformer.training.losses import link_prediction_loss
 from heterformer.training.optimizers import Optimizers
@@ -31,7 +30,7 @@ class Training:
     def __init__(self, authors: int) -> None:
         torch.manual_seed(0)
         self.authors = authors
-        self.model = Heterformer.from_backbone(backbone_path("minilm"), schema(authors)).train()
+        self.model = Heterformer.from_backbone("minilm", schema(authors)).train()
         self.optimizers = Optimizers(self.model, TrainingOptions())
         self.generator = torch.Generator().manual_seed(0)
 

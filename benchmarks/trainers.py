@@ -11,7 +11,6 @@ from transformers import AutoTokenizer, BertConfig, BertModel
 from heterformer import Network, Run, TrainingOptions
 from heterformer.datasets.synthetic import SyntheticOptions, write_synthetic
 from heterformer.distributed import ProcessGroup
-from heterformer.models.options import HeterformerOptions
 from heterformer.models.plm.minilm import backbone_path
 from heterformer.training.loop import Trainer
 
@@ -37,8 +36,8 @@ def save_tiny_backbone(folder: Path) -> str:
 def new_trainer(folder: Path, processes: ProcessGroup | None = None, **options: Any) -> Trainer:
     """A new run in a folder that ``prepare`` filled; nothing is warmed up."""
     tiny = folder / "backbone"
-    model = HeterformerOptions(backbone=str(tiny) if tiny.is_dir() else "minilm").resolved()
-    asked = TrainingOptions(model=model, device="cpu", **options).resolved()
+    backbone = str(tiny) if tiny.is_dir() else "minilm"
+    asked = TrainingOptions.from_flat({"backbone": backbone, "device": "cpu", **options}).resolved()
     processes = processes or ProcessGroup()
     network, run = Network.open(folder / "network"), Run(folder / f"run-{processes.world_size}")
     with processes.main_process_first():

@@ -43,7 +43,7 @@ def main() -> None:
     every = np.arange(len(tokens))
     figures = []
     for readout in ("cls", "mean"):
-        model = Heterformer.from_backbone(backbone_path("minilm"), network, readout=readout)
+        model = Heterformer.from_backbone("minilm", network, readout=readout)
         texts = F.normalize(plm_vectors(model, tokens, every), dim=1)
         queries, keys, near_queries, near_keys = [], [], [], []
         for start in range(0, len(split.test), schema.test_batch_size):

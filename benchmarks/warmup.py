@@ -18,13 +18,12 @@ import numpy as np
 import torch
 from transformers import AutoTokenizer
 
-from heterformer import Heterformer, Network
+from heterformer import Heterformer, Network, TrainingOptions
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.models.inference import plm_vectors
 from heterformer.models.plm.minilm import backbone_path
 from heterformer.network.split.draw import make_split
 from heterformer.network.tokens import open_tokens
-from heterformer.training.options import WarmUpOptions
 from heterformer.training.warm_up import (
     TextEdges,
     text_edges,
@@ -40,10 +39,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("network", type=Path)
     network = Network.open(parser.parse_args().network)
-    backbone, options = backbone_path("minilm"), WarmUpOptions()
-    tokens = open_tokens(network, AutoTokenizer.from_pretrained(backbone))
+    options = TrainingOptions().warm_up
+    tokens = open_tokens(network, AutoTokenizer.from_pretrained(backbone_path("minilm")))
     visible = VisibleNetwork.for_training(network, make_split(network))
-    model = Heterformer.from_backbone(backbone, network)
+    model = Heterformer.from_backbone("minilm", network)
     node_type = max(network.schema.textless, key=lambda t: len(text_edges(visible, tokens, t).rows))
     edges = text_edges(visible, tokens, node_type)
     size = options.warm_up_batch_size
