@@ -25,7 +25,8 @@ from heterformer.network.build.frames import temporary_folder
 from heterformer.network.spec import NetworkSpec
 from heterformer.network.store import Network
 from heterformer.network.tokens import PackedTokens, open_tokens
-from heterformer.training.options import TrainingOptions, WarmUpOptions
+from heterformer.training.options import TrainingOptions
+from heterformer.training.warm_up_options import WarmUpOptions
 from tests.networks import SPECIAL, new_tokenizer
 
 WORDS = (*SPECIAL, *dict.fromkeys(word for phrase in VOCABULARY for word in phrase.split()))

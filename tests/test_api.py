@@ -5,10 +5,13 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import itertools
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import fields, is_dataclass
 from pathlib import Path
+from typing import Any, get_type_hints
 
 import pytest
 
@@ -38,6 +41,19 @@ PUBLIC = {
     "LinkLoader",
     "HeteroTextEncoder",
     "InputError",
+}
+# Methods of public classes that are not for users: a model's parts, and what training does with a run.
+INTERNAL = {
+    "Heterformer": {
+        *("new_readout", "text_states", "forward", "textless_center_vectors", "virtual_tokens"),
+        *("encoded_attributes", "propagate", "aggregate", "aggregation_name", "read_attributes"),
+        *("textless_starts", "start_from", "pack", "center_attributes", "say_if_texts_are_cut", "prepare"),
+        *("shortened", "check_width", "add_head", "relation_scale", "edge_types_from", "maybe_normalize"),
+    },
+    "Run": {
+        *("start", "write_config", "check", "save_checkpoint", "load_checkpoint", "load_average"),
+        *("save_best", "load_best", "log", "rewind_metrics"),
+    },
 }
 HEAVY = ("torch", "transformers", "sklearn", "matplotlib", "polars", "pyarrow", "accelerate")
 
@@ -147,3 +163,45 @@ def test_a_network_may_be_named_by_its_folder() -> None:
     network = tiny_network()
     model = heterformer.Heterformer.from_backbone(tiny_reader(), str(network.path))  # type: ignore[arg-type]
     assert model.schema == network.schema
+
+
+def methods(name: str) -> dict[str, Any]:
+    """The methods of a public class, its bases' among them, as far as they are ours."""
+    public = getattr(heterformer, name)
+    if not inspect.isclass(public):
+        return {}
+    own = [base for base in public.__mro__ if base.__module__.startswith("heterformer.")]
+    names = {n for base in own for n in vars(base) if not n.startswith("_")}
+    found = {n: inspect.getattr_static(public, n) for n in sorted(names)}
+    plain = {n: getattr(f, "__func__", f) for n, f in found.items()}
+    return {n: f for n, f in plain.items() if inspect.isfunction(f)}
+
+
+@pytest.mark.parametrize("name", sorted(PUBLIC))
+def test_every_method_for_users_describes_its_arguments(name: str) -> None:
+    found = methods(name)
+    assert INTERNAL.get(name, set()) <= set(found), "a method that is gone"
+    missing = []
+    for method, function in found.items():
+        doc = inspect.getdoc(function) or ""
+        assert doc or method in INTERNAL.get(name, ()), f"{name}.{method} has no docstring"
+        arguments = [a for a in inspect.signature(function).parameters if a not in ("self", "cls")]
+        if method not in INTERNAL.get(name, ()):
+            missing += [f"{method}({a})" for a in arguments if f"\n    {a}: " not in doc]
+    assert missing == []
+
+
+@pytest.mark.parametrize("name", sorted(n for n in PUBLIC if n[0].isupper()))
+def test_every_option_and_field_of_a_public_dataclass_is_described(name: str) -> None:
+    public = getattr(heterformer, name)
+    if not is_dataclass(public):
+        return
+    (tree,) = ast.parse(inspect.getsource(public)).body
+    assert isinstance(tree, ast.ClassDef)
+    described = {
+        ast.unparse(line.target)
+        for line, after in itertools.pairwise(tree.body)
+        if isinstance(line, ast.AnnAssign) and isinstance(after, ast.Expr)
+    }
+    groups = {f.name for f in fields(public) if is_dataclass(get_type_hints(public)[f.name])}
+    assert {f.name for f in fields(public)} - described - groups == set()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from heterformer.models.options import HeterformerOptions
 from heterformer.recipe import RECIPE, earlier
-from heterformer.training.options import EARLIER, PRESETS, TrainingOptions, flat_options
+from heterformer.training.flat_options import flat_options
+from heterformer.training.options import EARLIER, TrainingOptions
+from heterformer.training.presets import PRESETS
 
 
 def test_options_have_the_values_of_the_recipe() -> None:

@@ -16,7 +16,7 @@ from heterformer.auto_classes import register_when_imported
 
 if TYPE_CHECKING:
     from heterformer.comparison.core import compare
-    from heterformer.distillation.core import distill
+    from heterformer.distillation.entry import distill
     from heterformer.embedding.embed import embed
     from heterformer.embedding.vectors import Vectors
     from heterformer.errors import InputError
@@ -77,7 +77,7 @@ _MODULES = {
     "TrainingOptions": "training.options",
     "Vectors": "embedding.vectors",
     "compare": "comparison.core",
-    "distill": "distillation.core",
+    "distill": "distillation.entry",
     "embed": "embedding.embed",
     "evaluate": "evaluation.core",
     "explain": "explanation.core",

@@ -1,4 +1,4 @@
-"""Integer arrays: types, bisection row by row, ranges."""
+"""Arrays: types, bisection row by row, ranges."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 AnyInts = NDArray[np.integer[Any]]
+Bools = NDArray[np.bool_]
 
 
 def bisect_rows(values: AnyInts, start: AnyInts, stop: AnyInts, wanted: AnyInts) -> NDArray[np.int64]:

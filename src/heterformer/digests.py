@@ -19,7 +19,7 @@ from heterformer.untrusted import is_inside, short_repr
 
 DIGESTS = "digests.json"
 SIZE = 16  # bytes of a digest
-BLOCK = 1 << 22
+BYTES_AT_ONCE = 1 << 22
 SEAL = b"heterformer-seal"
 TAIL = b"PAR1"
 
@@ -63,7 +63,7 @@ def tree_digests(folder: Path, counts: Callable[[str], bool] = bool) -> tuple[Si
         together.update(name.encode())
         own = hashlib.blake2b(digest_size=SIZE)
         with (folder / name).open("rb") as file:
-            while block := file.read(BLOCK):
+            while block := file.read(BYTES_AT_ONCE):
                 together.update(block)
                 own.update(block)
             files[name] = file.tell(), own.hexdigest()
@@ -188,7 +188,7 @@ def _digest_of(content: bytes) -> Any:
 def _digest_of_range(file: BinaryIO, start: int, stop: int) -> Any:
     digest = hashlib.blake2b(digest_size=SIZE)
     file.seek(start)
-    while start < stop and (block := file.read(min(BLOCK, stop - start))):
+    while start < stop and (block := file.read(min(BYTES_AT_ONCE, stop - start))):
         digest.update(block)
         start += len(block)
     return digest

@@ -15,9 +15,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from heterformer.arrays import Bools
+
 Ranks = NDArray[np.integer[Any]]  # (Q,) the rank, from 1, of each query's key
 Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 Ranking = Literal["in_batch", "full", "alone_in_batch", "alone_full"]
 ALONE = "alone_"  # begins the names of rankings and metrics of queries that are read without neighbours
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -19,6 +20,15 @@ def check_seed(options: object, name: str = "seed", largest: int = MAX_SEED) -> 
     if not 0 <= value <= largest:
         problem = f"is {short_repr(value)}, expected 0 to {largest:,}."
         raise OptionError(options, name, problem)
+
+
+def check_above(options: object, bounds: Mapping[str, float]) -> None:
+    """Refuse numbers that are not above their bounds; an option may be left open."""
+    for name, bound in bounds.items():
+        value = getattr(options, name)
+        if value not in (None, "auto") and value <= bound:
+            least = "0 or more" if bound < 0 else f"more than {bound}"
+            raise OptionError(options, name, f"is {value}, expected {least}.")
 
 
 def option_types(options: type) -> dict[str, Any]:

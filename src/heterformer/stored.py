@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from heterformer.digests import check_footer
 from heterformer.files import damaged, reading
 
-BLOCK = 1 << 20  # numbers that are checked at a time
+NUMBERS_AT_ONCE = 1 << 20  # numbers that are checked at a time
 COPY_RUN = "copy the run again or train it anew"  # the remedy for a damaged run
 
 
@@ -55,8 +55,8 @@ def map_array(path: Path, remedy: str = "", kind: str = "", ndim: int = 1) -> ND
 
 def check_range(values: NDArray[Any], low: int, stop: int, path: Path, remedy: str = "") -> None:
     """Refuse numbers that are not from ``low`` up to, but not including, ``stop``."""
-    for start in range(0, len(values), BLOCK):
-        part = values[start : start + BLOCK]
+    for start in range(0, len(values), NUMBERS_AT_ONCE):
+        part = values[start : start + NUMBERS_AT_ONCE]
         if int(part.min()) < low or int(part.max()) >= stop:
             wrong = start + int(((part < low) | (part >= stop)).argmax())
             found = f"number {wrong:,} is {values[wrong]}"
@@ -69,8 +69,8 @@ def check_offsets(
     """Refuse offsets that do not ascend from 0 to ``last``, by at most ``longest`` at once."""
     if not len(offsets) or offsets[0] != 0 or offsets[-1] != last:
         raise damaged(path, f"its offsets do not run from 0 to {last:,}", remedy)
-    for start in range(0, len(offsets) - 1, BLOCK):
-        lengths = np.diff(offsets[start : start + BLOCK + 1])
+    for start in range(0, len(offsets) - 1, NUMBERS_AT_ONCE):
+        lengths = np.diff(offsets[start : start + NUMBERS_AT_ONCE + 1])
         wrong = (lengths < 0) | (lengths > (last if longest is None else longest))
         if wrong.any():
             raise damaged(path, f"number {start + int(wrong.argmax()) + 1:,} cannot be right", remedy)

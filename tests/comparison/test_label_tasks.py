@@ -24,7 +24,7 @@ from tests.comparison.comparing import COMMAND
 from tests.learning import tiny_network, tiny_options, tiny_reader
 
 QUICK = ComparisonOptions(
-    tasks=("links", "classification", "clustering"),
+    tasks=("link_prediction", "classification", "clustering"),
     labels=LabelOptions(min_members=5),
     classification=ClassificationOptions(repeats=2, max_epochs=2),
     clustering=ClusteringOptions(runs=2),
@@ -81,7 +81,7 @@ def test_every_type_and_task_has_a_table_of_the_models_that_have_vectors(found: 
     assert "| BERT |" in papers
     assert "| BERT |" not in authors  # which has no vectors of nodes without text
     assert "| BERT+HGT |" in authors
-    assert "--tasks links classification clustering" in compare_command(found)
+    assert "--tasks link_prediction classification clustering" in compare_command(found)
 
 
 def test_differences_are_tested(found: Comparison) -> None:

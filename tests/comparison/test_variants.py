@@ -14,7 +14,9 @@ from heterformer.models.options import (
     ModelName,
     every_model,
 )
-from heterformer.training.options import PRESETS, TrainingOptions, WarmUpOptions
+from heterformer.training.options import TrainingOptions
+from heterformer.training.presets import PRESETS
+from heterformer.training.warm_up_options import WarmUpOptions
 
 COMMON = TrainingOptions(model=EveryModelOptions(textless_dim=24, neighbor_pooling="cls"), batch_size=7)
 
@@ -39,7 +41,7 @@ def test_the_command_line_offers_every_variant() -> None:
 def test_every_variant_has_options_that_its_model_accepts(name: str) -> None:
     options = VARIANTS[name].options(COMMON, 5)
     assert type(options.model) is VARIANTS[name].model
-    assert "readout" in options.model.config_values()
+    assert "temperature" in options.model.config_values()
     assert (options.seed, options.batch_size) == (5, 7)
     assert options.split == COMMON.split
 

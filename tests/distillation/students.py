@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from functools import cache
 
-from heterformer.distillation.core import Distillation, distill
+from heterformer.distillation.core import Distillation
+from heterformer.distillation.entry import distill
 from heterformer.network.build.frames import temporary_folder
 from tests.search.searching import tiny_run
 

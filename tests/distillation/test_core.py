@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from heterformer.batches.pairs import evaluation_sampler
-from heterformer.batches.visible import VisibleNetwork
-from heterformer.distillation.core import distill
+from heterformer.distillation.entry import distill
 from heterformer.distillation.options import DistillOptions
 from heterformer.distillation.table import as_json, distillation_table
 from heterformer.embedding.embed import embed
@@ -33,8 +32,7 @@ def test_regression_draws_the_student_to_the_stored_vectors(tmp_path: Path) -> N
     quick = QUICK | {"ranking_weight": 0.0, "learning_rate": 1e-3}
     student = Student.open(distill(run.path, tmp_path / "student", epochs=6, **quick).path)
     model = run.model()
-    visible = VisibleNetwork.for_evaluation(network, run.split(network))
-    stored = embed(model, network, types=["paper"], visible=visible)["paper"]
+    stored = embed(model, network, types=["paper"], hide_split=True)["paper"]
     texts = network.texts("paper")
     errors = [
         ((vectors - stored) ** 2).sum(1).mean() for vectors in (model.encode(texts), student.encode(texts))

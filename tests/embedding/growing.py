@@ -13,9 +13,9 @@ import polars as pl
 from heterformer.models.options import ModelName
 from heterformer.network.build.frames import temporary_folder
 from heterformer.network.store import Network
-from heterformer.training.options import WarmUpOptions
 from heterformer.training.run import Run
 from heterformer.training.train import train
+from heterformer.training.warm_up_options import WarmUpOptions
 from tests.learning import tiny_network, tiny_options, tiny_reader
 
 SPEC: dict[str, Any] = {

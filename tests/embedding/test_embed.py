@@ -116,6 +116,26 @@ def test_options_as_keywords() -> None:
         embed(model, network, all_neighbours=9)
 
 
+def test_held_out_pairs_can_be_hidden(run: Run, tmp_path: Path) -> None:
+    model, network = run.model(), run.network()
+    whole, hidden = (embed(model, network, hide_split=hide)["paper"] for hide in (False, True))
+    changed = np.flatnonzero((whole != hidden).any(1))
+    split = run.split(network)
+    held_out = np.unique(np.concatenate([split.validation, split.test]))
+    assert len(changed)
+    assert set(changed) <= set(held_out)  # the nodes that lose a neighbour
+    written = embed_run(run.path, tmp_path / "vectors", hide_split=True)
+    assert np.array_equal(written.matrix("paper"), hidden)
+
+
+def test_only_a_model_of_a_run_has_held_out_pairs_to_hide(run: Run, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"hide_split needs a model .* found one of no"):
+        embed(tiny_model(), tiny_network(), tokenizer=reader(), hide_split=True)
+    run.model().save_pretrained(tmp_path)
+    with pytest.raises(InputError, match=f"loaded from a run, found one of {tmp_path}"):
+        embed(Heterformer.from_pretrained(tmp_path), tiny_network(), hide_split=True)
+
+
 def test_the_sample_is_the_seeds() -> None:
     model = tiny_model()
     first, again, other = (

@@ -186,9 +186,9 @@ def test_whoever_evaluates_vectors_that_saw_the_pairs_is_told(
     shown, page, values = told(tmp_path / "whole.parquet")
     assert values["seen_by_vectors"] == ["cites", "written_by", "published_in"]
     assert "The vectors were made with these pairs in sight, which flatters them: cites" in page
-    assert "--hide-split" in page
+    assert "hide_split hides" in page
     assert "‡cites" in shown
-    assert "--hide-split" in shown
+    assert "hide_split hides" in shown
     flattered = values["link_prediction"]["cites"]["test"]["full"]["mrr"]
     for name in ("hiding.parquet", "hiding"):
         shown, page, values = told(tmp_path / name)

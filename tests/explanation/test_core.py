@@ -72,8 +72,8 @@ def text(node: Node = PAPER, run: Path | None = None, **options: Any) -> TextExp
     return found
 
 
-def textless(node: Node, run: Path | None = None, considered: int = 200) -> TextlessExplanation:
-    found = Explainer(run or tiny_run(), considered).explain(node)
+def textless(node: Node, run: Path | None = None, max_neighbors: int = 200) -> TextlessExplanation:
+    found = Explainer(run or tiny_run(), max_neighbors).explain(node)
     assert isinstance(found, TextlessExplanation)
     return found
 
@@ -203,7 +203,7 @@ def test_of_a_textless_node_the_closest_neighbours_are_told(node: Node) -> None:
 
 
 def test_of_a_hub_some_neighbours_are_considered() -> None:
-    everything, some = textless(VENUE), textless(VENUE, considered=2)
+    everything, some = textless(VENUE), textless(VENUE, max_neighbors=2)
     assert some.edges == everything.edges > 2
     assert len(some.closest) == 2
     assert {n.id for n in some.closest} < {n.id for n in everything.closest}

@@ -30,7 +30,9 @@ def network() -> Network:
 @pytest.fixture(scope="module")
 def start(network: Network, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A run that has learnt next to nothing."""
-    return train(network, tmp_path_factory.mktemp("start") / "run", learning(tasks=("links",), max_steps=2))
+    return train(
+        network, tmp_path_factory.mktemp("start") / "run", learning(tasks=("link_prediction",), max_steps=2)
+    )
 
 
 def asked(**changes: Any) -> Any:

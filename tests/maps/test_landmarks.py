@@ -7,9 +7,9 @@ import pytest
 
 from heterformer.errors import InputError
 from heterformer.maps import landmarks
-from heterformer.maps.landmarks import BLOCK, Landmarks, landmark_rows, lay_out
+from heterformer.maps.landmarks import Landmarks, landmark_rows, lay_out
 from heterformer.maps.options import MapOptions
-from heterformer.maps.projection import project
+from heterformer.maps.projection import NODES_AT_ONCE, project
 from tests.maps.mapping import clusters, share_of_own
 
 GROUPS = np.repeat(range(4), 60).tolist()
@@ -70,7 +70,7 @@ def test_placing_looks_at_each_node_once_and_at_few_numbers_of_it() -> None:
             Counted.taken += len(part)
             return part
 
-    vectors = clusters(4, BLOCK, width=200).view(Counted)
+    vectors = clusters(4, NODES_AT_ONCE, width=200).view(Counted)
     landmarks._placed("paper", vectors, marks, 0)
     assert Counted.taken == len(vectors)
 

@@ -18,8 +18,10 @@ from heterformer.batches.batcher import Batcher
 from heterformer.batches.sampling import SeededSampler
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.errors import InputError
+from heterformer.models.backbone_encoder import BackboneEncoder
 from heterformer.models.contract import HeterogeneousEncoder, NodeEncoder
 from heterformer.models.inference import center_vectors
+from heterformer.models.options import MODEL_OPTIONS, BackboneOptions, TextlessOptions
 from heterformer.models.plm.layouts import LAYOUTS
 from heterformer.models.registry import MODELS, load_model
 from heterformer.network.schema import EdgeType
@@ -94,6 +96,7 @@ class TestModelContract:
         model, batch = make(), full_batch()
         assert model.text_states(batch.texts).shape == (9, STATES.get(name, 1), 32)
         assert model.text_states(batch.texts.first(0)).shape == (0, STATES.get(name, 1), 32)
+        assert model.states_per_text == STATES.get(name, 1)
         vectors = model.encode_batch(batch)
         assert vectors.shape == (12, 32)
         assert vectors.isfinite().all()
@@ -302,8 +305,13 @@ class TestModelContract:
         everything = [id(p) for group in groups.values() for p in group]
         assert sorted(everything) == sorted(id(p) for p in model.parameters())
 
+    def test_a_model_has_the_options_of_what_it_consists_of(self, make: Make, name: str) -> None:
+        model, options = make(), MODEL_OPTIONS[name]
+        assert isinstance(model, BackboneEncoder) is issubclass(options, BackboneOptions)
+        assert isinstance(model, HeterogeneousEncoder) is issubclass(options, TextlessOptions)
+
     def test_unknown_options_are_named(self, make: Make, name: str) -> None:
-        message = f"{MODELS[name].__name__} has no option 'layers', expected one of readout, normalize"
+        message = f"{MODELS[name].__name__} has no option 'layers', expected one of normalize, temperature"
         with pytest.raises(InputError, match=message):
             make(layers=3)
 

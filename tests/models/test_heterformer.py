@@ -280,7 +280,7 @@ def test_from_backbone_takes_anything_with_a_schema(backbones: dict[str, str]) -
 
 def test_unknown_option(backbones: dict[str, str]) -> None:
     with pytest.raises(
-        InputError, match="Heterformer has no option 'virtual_token', expected one of readout"
+        InputError, match="Heterformer has no option 'virtual_token', expected one of normalize"
     ):
         new_model(backbones["bert"], virtual_token="both")
 
@@ -335,6 +335,12 @@ def with_attributes(batch: Batch, seed: int = 0) -> Batch:
     places = [torch.randint(a, b, (4,), generator=generator) for a, b in ((0, 3), (3, 7))]
     numbers = torch.randn(4, 4, generator=generator, dtype=torch.float64)
     return replace(batch, attributes={"paper": CenterAttributes(center, numbers, torch.stack(places, 1))})
+
+
+@pytest.mark.parametrize("options", ABLATIONS, ids=str)
+def test_the_number_of_states_that_a_text_gives(backbones: dict[str, str], options: dict[str, Any]) -> None:
+    model, texts = new_model(backbones["bert"], **options), random_batch(0).texts
+    assert model.text_states(texts).shape[1] == model.states_per_text
 
 
 TOKEN_OPTIONS: list[dict[str, Any]] = [

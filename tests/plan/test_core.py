@@ -19,8 +19,9 @@ from heterformer.network.store import Network
 from heterformer.plan.core import Exchange, steps_per_epoch, touched_rows
 from heterformer.states.text_states import TextStates
 from heterformer.training.loop import Trainer
-from heterformer.training.options import TrainingOptions, WarmUpOptions
+from heterformer.training.options import TrainingOptions
 from heterformer.training.run import Run
+from heterformer.training.warm_up_options import WarmUpOptions
 from tests.learning import tiny_model, tiny_network, tiny_options, tiny_reader, tiny_tokens
 from tests.networks import tokenizer
 from tests.plan.planning import planned

@@ -155,7 +155,7 @@ def test_the_node_that_asks_does_not_speak_for_its_neighbours() -> None:
 
 def test_of_a_hub_only_some_neighbours_are_considered() -> None:
     query = searcher().text("kernel methods for graphs")
-    for hit in searcher().rank(query, "venue", 10, considered=1).hits:
+    for hit in searcher().rank(query, "venue", 10, max_neighbors=1).hits:
         (row,) = tiny_network().rows("venue", [hit.id])
         first = min(tiny_network().rows("paper", sorted(around(Node("venue", int(row)), "paper"))))
         assert {n.id for n in hit.neighbors} <= set(tiny_network().ids("paper", [first]))

@@ -19,8 +19,8 @@ from heterformer.models.contract import HeterogeneousEncoder
 from heterformer.network.build.frames import temporary_folder
 from heterformer.network.hashes import string_hash
 from heterformer.network.split.options import SplitOptions
-from heterformer.training.options import WarmUpOptions
 from heterformer.training.run import Run
+from heterformer.training.warm_up_options import WarmUpOptions
 from tests.embedding.growing import SPEC, first_state
 from tests.learning import tiny_network, tiny_options, tiny_reader
 from tests.training.runs import LAST, tensors

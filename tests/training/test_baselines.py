@@ -7,6 +7,7 @@ The margins asserted are about half of the smallest that several seeds gave (of 
 from __future__ import annotations
 
 import itertools
+import json
 import sys
 import tempfile
 from dataclasses import dataclass, replace
@@ -18,6 +19,7 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
+import yaml
 from safetensors.torch import load_file
 
 from heterformer.datasets.synthetic import SyntheticOptions, write_synthetic
@@ -29,10 +31,11 @@ from heterformer.network.build import build_network
 from heterformer.network.spec import NetworkSpec
 from heterformer.network.store import Network
 from heterformer.training.loop import Trainer
-from heterformer.training.options import TrainingOptions, WarmUpOptions
+from heterformer.training.options import TrainingOptions
 from heterformer.training.run import Run
 from heterformer.training.train import train
 from heterformer.training.validation import in_batch_metrics
+from heterformer.training.warm_up_options import WarmUpOptions
 from tests.learning import sharp_reader, synthetic_network, tiny_network, tiny_options, tiny_reader
 from tests.training.test_learning import shuffled_network, with_neighbors_of
 
@@ -121,6 +124,29 @@ def test_a_bag_of_words_is_fitted_once_and_kept(tmp_path: Path) -> None:
     assert not (model.words.row[:4] >= 0).any(), "special tokens are no words"
 
 
+def test_a_model_without_a_plm_ignores_options_of_backbones(tmp_path: Path) -> None:
+    run = trained(tmp_path / "run", "mean_sage", max_steps=1, layer_decay=0.5, compile=True)
+    assert run.is_complete
+
+
+def test_an_old_run_with_options_of_a_plm_that_it_lacks(tmp_path: Path) -> None:
+    """MeanSAGE had the options of all models that read texts by a backbone once."""
+    old = {"readout": "mean", "long_texts": "cut", "window_tokens": None, "lora": None, "freeze": "none"}
+    runs = [trained(tmp_path / name, "mean_sage", max_steps=1) for name in ("run", "old")]
+    saved = yaml.safe_load((runs[1].path / "config.yaml").read_text())
+    saved["options"]["model"] |= old
+    (runs[1].path / "config.yaml").write_text(yaml.safe_dump(saved))
+    for path in (runs[1].path / "config.json", runs[1].last / "config.json"):
+        if path.exists():
+            path.write_text(json.dumps(json.loads(path.read_text()) | old))
+    new, old_vectors = (load_model(run.path).encode(["w1 w2", "w3"]) for run in runs)
+    assert np.array_equal(new, old_vectors)
+    for run in runs:
+        assert trained(run.path, "mean_sage", max_steps=2).metrics()[-1]["step"] == 2
+    weights = [load_file(run.path / "model.safetensors") for run in runs]
+    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
+
+
 def test_an_option_of_another_model_is_refused() -> None:
     with pytest.raises(InputError) as caught:
         TrainingOptions.from_flat({"model": "bert", "virtual_tokens": "none"})
@@ -152,8 +178,9 @@ class World:
         return cls(folder, network, shuffled, sharp_reader(folder / "reader", seed))
 
     def trained(self, name: str, network: Network, label: str = "true") -> OpenRun:
+        readout = {} if name == "mean_sage" else {"readout": "mean"}
         options = TrainingOptions(
-            MODEL_OPTIONS[name](self.reader, readout="mean", normalize="yes", temperature=0.1),
+            MODEL_OPTIONS[name](self.reader, normalize="yes", temperature=0.1, **readout),
             warm_up=WarmUpOptions(warm_up=False),
             neighbor_dropout=0.0,
             batch_size=64,

@@ -35,9 +35,9 @@ from heterformer.training.learner import DROPOUT
 from heterformer.training.loop import Trainer
 from heterformer.training.losses import link_prediction_loss
 from heterformer.training.optimizers import Optimizers
-from heterformer.training.options import WarmUpOptions
 from heterformer.training.run import Run
 from heterformer.training.validation import in_batch_metrics
+from heterformer.training.warm_up_options import WarmUpOptions
 from tests.learning import start_process, tiny_network, tiny_tokens, wait_for_lines
 from tests.networks import files
 from tests.training.runs import (

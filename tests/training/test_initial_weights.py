@@ -20,9 +20,10 @@ from heterformer.models.plm.reading import suited_options
 from heterformer.network.ids import known_rows
 from heterformer.network.store import Network
 from heterformer.training.learner import Learner
-from heterformer.training.options import TrainingOptions, WarmUpOptions
+from heterformer.training.options import TrainingOptions
 from heterformer.training.run import Run
 from heterformer.training.train import train
+from heterformer.training.warm_up_options import WarmUpOptions
 from tests.learning import synthetic_network, tiny_network, tiny_options, tiny_reader
 from tests.training.runs import LAST, differ, options, trained
 

@@ -31,8 +31,9 @@ from heterformer.network.build import build_network
 from heterformer.network.spec import NetworkSpec
 from heterformer.network.split.options import SplitOptions
 from heterformer.network.store import Network
-from heterformer.training.options import TrainingOptions, WarmUpOptions
+from heterformer.training.options import TrainingOptions
 from heterformer.training.train import train
+from heterformer.training.warm_up_options import WarmUpOptions
 from tests.evaluation.held_out_pairs import link_prediction_of
 from tests.learning import sharp_reader, synthetic_network
 

@@ -28,6 +28,7 @@ from heterformer.models.inference import center_vectors
 from heterformer.network.split.draw import make_split
 from heterformer.network.split.options import SplitOptions
 from heterformer.training import loop
+from heterformer.training import train as train_module
 from heterformer.training.optimizers import Optimizers
 from heterformer.training.run import Run
 from heterformer.training.train import train
@@ -139,18 +140,6 @@ def test_a_saved_model_gives_the_very_same_vectors(whole: Run) -> None:
     authors = torch.arange(tiny_network().schema.counts["author"])
     assert torch.equal(*(m.textless_vectors("author", authors) for m in (trained_model, loaded)))
     assert not torch.equal(vectors[0], center_vectors(tiny_model(), batcher, "paper", rows, sampler))
-
-
-def test_the_model_card_says_what_was_trained(whole: Run) -> None:
-    card = (whole.path / "README.md").read_text()
-    figures = validations(whole)
-    best_step = max(figures, key=lambda step: (figures[step], -step))
-    assert card.startswith("---\nlibrary_name: heterformer\n")
-    assert '# Heterformer for the network "synthetic"' in card
-    assert f"Validation PREC {figures[best_step]:.4f} at step {best_step}, in batches of 100" in card
-    assert f"the limit of {STEPS} steps is reached" in card
-    assert "| author | textless | 150 |" in card
-    assert f"| backbone | {tiny_reader()} |" in card
 
 
 def test_the_run_says_what_it_was_asked(whole: Run) -> None:
@@ -347,7 +336,7 @@ def test_a_run_killed_while_its_model_is_written_writes_it_the_next_time(
 
     for writer in ("save_pretrained", "write_model_card"):
         with monkeypatch.context() as patched:
-            patched.setattr(Heterformer if writer == "save_pretrained" else loop, writer, killed)
+            patched.setattr(Heterformer if writer == "save_pretrained" else train_module, writer, killed)
             with pytest.raises(Killed):
                 trained(tmp_path / "run")
     run = trained(tmp_path / "run")

@@ -11,6 +11,7 @@ import yaml
 from heterformer.cli import main as cli
 from heterformer.cli.command_lines import training_flags
 from heterformer.cli.training_flags import training_defaults
+from heterformer.comparison.options import ComparisonOptions
 from heterformer.errors import InputError
 from heterformer.models.options import (
     MODEL_OPTIONS,
@@ -24,15 +25,11 @@ from heterformer.network.split.options import SplitOptions
 from heterformer.network.store import Network
 from heterformer.recipe import Default
 from heterformer.training import train as training
-from heterformer.training.options import (
-    PRESETS,
-    RESUMABLE,
-    TrainingOptions,
-    WarmUpOptions,
-    changed_options,
-    flat_options,
-    keep_earlier_defaults,
-)
+from heterformer.training.flat_options import flat_options
+from heterformer.training.options import TrainingOptions
+from heterformer.training.presets import PRESETS
+from heterformer.training.resuming import RESUMABLE, changed_options, keep_earlier_defaults
+from heterformer.training.warm_up_options import WarmUpOptions
 from tests.failing import Failed
 from tests.learning import tiny_network
 from tests.shop import shop
@@ -305,6 +302,17 @@ def test_a_value_in_a_configuration_that_does_not_fit(line: str, message: str, t
     assert str(caught.value).startswith(f"{path}: {message}")
 
 
+def test_an_earlier_name_of_a_task_is_read(parse: Parse, tmp_path: Path) -> None:
+    both = ("link_prediction", "classification")
+    assert parse("--tasks", "links", "classification", "--seed", "1").tasks == both
+    assert TrainingOptions.from_flat({"tasks": ["links", "classification"]}).tasks == both
+    saved = TrainingOptions(tasks=both).to_dict() | {"tasks": ["links", "classification"]}
+    assert TrainingOptions.from_dict(saved).tasks == both
+    (tmp_path / "my.yaml").write_text("tasks: [links, classification]\n")
+    assert parse("--config", tmp_path / "my.yaml").tasks == both
+    assert ComparisonOptions.from_dict(ComparisonOptions().to_dict() | {"tasks": ["links"]}).tasks == both[:1]
+
+
 @pytest.mark.parametrize("flag", ["--preset", "--model"])
 def test_an_unknown_preset_or_model_is_refused(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
@@ -329,6 +337,14 @@ OF_SOME_MODELS = {
     "--textless-dim": {"heterformer", "bert_rgcn", "bert_han", "bert_hgt", "bert_shgn", "graph_formers_plus"},
     "--neighbor-pooling": {"heterformer", "graph_formers", "graph_formers_plus"},
     "--aggregation-init": set(MODEL_OPTIONS) - {"bert"},
+    **dict.fromkeys(
+        ("--readout", "--long-texts", "--window-tokens", "--lora", "--lora-targets", "--freeze"),
+        set(MODEL_OPTIONS) - {"mean_sage"},
+    ),
+    **dict.fromkeys(
+        ("--learning-rate", "--layer-decay", "--sparse-tokens", "--compile"),
+        set(MODEL_OPTIONS) - {"mean_sage"},
+    ),
     "--temperature": set(MODEL_OPTIONS),
 }
 
@@ -430,7 +446,8 @@ def test_presets_and_what_suits_the_backbone_are_for_all_models(parse: Parse, mo
         values = options.config_values()
         assert tuple(values) == MODELS[model].config_class.option_names()
         assert options.name == model
-        assert values["readout"] == options.readout
+        assert values["temperature"] == options.temperature
+        assert values.get("readout") == (None if model == "mean_sage" else options.readout)
 
 
 def test_normalize_as_yaml_reads_it(parse: Parse, tmp_path: Path) -> None:
@@ -493,7 +510,7 @@ def test_what_may_not_change_decides_the_result() -> None:
         "schedule": "linear",
         "neighbor_dropout": 0.5,
         "neighbor_dropout_of": "queries",
-        "tasks": ("links", "classification"),
+        "tasks": ("link_prediction", "classification"),
         "watch": "mrr",
         "layer_decay": 0.5,
         "popularity_correction": 0.5,

@@ -15,7 +15,8 @@ from heterformer.models import Heterformer
 from heterformer.network.store import Network
 from heterformer.training.early_stopping import EarlyStopping
 from heterformer.training.optimizers import Optimizers
-from heterformer.training.options import RESUMABLE, TrainingOptions
+from heterformer.training.options import TrainingOptions
+from heterformer.training.resuming import RESUMABLE
 from heterformer.training.run import Position, Run
 from tests.learning import tiny_model, tiny_network, tiny_options
 from tests.models.random_batches import random_batch, save_backbone, schema

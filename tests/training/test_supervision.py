@@ -54,14 +54,14 @@ def test_a_run_that_was_stopped_ends_the_same(whole: Run, tmp_path: Path) -> Non
     assert_same_run(train(tiny_network(), tmp_path / "run", supervised()), whole)
 
 
-@pytest.mark.parametrize("tasks", [("classification",), ("links", "classification")])
+@pytest.mark.parametrize("tasks", [("classification",), ("link_prediction", "classification")])
 def test_cached_states_resume_too(tasks: tuple[str, ...], tmp_path: Path) -> None:
     changes: dict[str, Any] = {"tasks": tasks, "neighbor_states": "cached", "refresh_every": 6}
     undisturbed = train(tiny_network(), tmp_path / "whole", supervised(**changes))
     train(tiny_network(), tmp_path / "parts", supervised(max_steps=6, **changes))
     assert_same_run(train(tiny_network(), tmp_path / "parts", supervised(**changes)), undisturbed)
     metrics = undisturbed.metrics()[-1]["validation"]
-    assert ("prec" in metrics) == ("links" in tasks)
+    assert ("prec" in metrics) == ("link_prediction" in tasks)
     assert "macro" in metrics
 
 
@@ -220,11 +220,11 @@ def test_metrics_are_those_of_the_decided_classes(whole: Run) -> None:
     ("changes", "problem"),
     [
         ({"tasks": ()}, "is empty"),
-        ({"tasks": ("links", "links")}, "are links, links"),
-        ({"tasks": ("classification", "regression")}, "expected links, one of classification"),
+        ({"tasks": ("link_prediction", "link_prediction")}, "are link_prediction, link_prediction"),
+        ({"tasks": ("classification", "regression")}, "expected link_prediction, classification"),
         ({"watch": "mrr"}, "is 'mrr', expected one of macro, micro"),
-        ({"tasks": ("links",), "watch": "macro"}, "expected one of prec, mrr, ndcg"),
-        ({"hard_negatives": 2, "neighbor_states": "cached"}, "need the task .links."),
+        ({"tasks": ("link_prediction",), "watch": "macro"}, "expected one of prec, mrr, ndcg"),
+        ({"hard_negatives": 2, "neighbor_states": "cached"}, "need the task link_prediction"),
         ({"layer_decay": 0.0}, "is 0.0, expected a factor"),
     ],
 )
@@ -243,7 +243,7 @@ def test_odd_label_options(changes: dict[str, Any]) -> None:
 
 def test_other_tasks_are_another_run(whole: Run) -> None:
     with pytest.raises(InputError, match="cannot resume with tasks changed"):
-        train(tiny_network(), whole.path, supervised(tasks=("links",)))
+        train(tiny_network(), whole.path, supervised(tasks=("link_prediction",)))
     assert not differ(whole, whole, LAST[0])
     assert all((whole.path / file).exists() for file in EVERYTHING)
 

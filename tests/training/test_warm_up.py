@@ -19,8 +19,8 @@ from heterformer.network.split.draw import make_split
 from heterformer.network.split.options import SplitOptions
 from heterformer.network.split.split import Split
 from heterformer.training import warm_up as warming
-from heterformer.training.options import WarmUpOptions
 from heterformer.training.warm_up import TextEdges, WarmUpResult, text_edges, warm_up, warm_up_loss
+from heterformer.training.warm_up_options import WarmUpOptions
 from tests.learning import tiny_model, tiny_network, tiny_tokens
 from tests.networks import edges_of, few
 

@@ -29,7 +29,8 @@ from heterformer.cli.flags import (
     with_defaults,
     with_neighbor_flags,
 )
-from heterformer.cli.training_flags import training_defaults
+from heterformer.cli.help_texts import REGISTRY
+from heterformer.cli.training_flags import training_defaults, with_current_tasks
 from heterformer.comparison.options import ComparedTrainingOptions
 from heterformer.errors import (
     InputError,
@@ -107,6 +108,7 @@ def _run(words: list[str]) -> None:
     if name in COMMANDS:
         commands[name] = COMMANDS[name]
     if name in TRAINING:
+        words = with_current_tasks(words)
         start = _start_of_finetuning(words[1:]) if name == "finetune" else []
         defaults = training_defaults([*words[1:], *start], every_model=name == "compare")
         if name == "compare":
@@ -119,6 +121,7 @@ def _run(words: list[str]) -> None:
         prog="heterformer",
         description="Vectors for every node of a text-rich network.",
         args=words,
+        registry=REGISTRY,
         console_outputs=is_local_main(),
     )
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from heterformer.models.options import HeterformerOptions
-from heterformer.training.options import TrainingOptions, flat_options
+from heterformer.training.flat_options import flat_options
+from heterformer.training.options import TrainingOptions
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -11,16 +11,24 @@ from tyro.conf import Suppress
 
 from heterformer.cli.flags import value_of
 from heterformer.errors import InputError, OptionError
-from heterformer.models.options import MODEL_OPTIONS, EveryModelOptions, HeterformerOptions, ModelOptions
-from heterformer.training.options import (
-    PRESETS,
-    TrainingOptions,
-    flat_options,
-    flattened,
-    lacking,
-    options_of_init,
-    unused_options,
+from heterformer.models.options import (
+    MODEL_OPTIONS,
+    BackboneOptions,
+    EveryModelOptions,
+    HeterformerOptions,
+    ModelOptions,
+    TextlessOptions,
 )
+from heterformer.training.flat_options import flat_options, flattened, lacking, options_of_init
+from heterformer.training.options import EARLIER_TASKS, TrainingOptions
+from heterformer.training.presets import PRESETS
+
+# Options that decide nothing for models without backbone, neighbours, stored states, tables, textless nodes.
+OF_BACKBONES = ("learning_rate", "layer_decay", "sparse_tokens", "compile")
+OF_NEIGHBORS = ("neighbor_dropout", "neighbor_dropout_of")
+OF_STORED_STATES = ("neighbor_states", "refresh_every", "hard_negatives")
+OF_TABLES = ("textless_learning_rate",)
+OF_TEXTLESS_NODES = ("warm_up",)
 
 
 def training_defaults(words: Sequence[str], every_model: bool = False) -> TrainingOptions:
@@ -56,6 +64,28 @@ def training_defaults(words: Sequence[str], every_model: bool = False) -> Traini
         raise (InputError(f"{path}: {error}") if config else error) from None
     except InputError as error:
         raise InputError(f"{path}: {error} 'heterformer train --help' lists all options.") from None
+
+
+def with_current_tasks(words: Sequence[str]) -> list[str]:
+    """The words with an earlier name of a task replaced by its name now."""
+    result, in_tasks = [], False
+    for word in words:
+        in_tasks = word == "--tasks" or (in_tasks and not word.startswith("--"))
+        result.append(EARLIER_TASKS.get(word, word) if in_tasks else word)
+    return result
+
+
+def unused_options(model: type[ModelOptions]) -> tuple[str, ...]:
+    """The fields of ``TrainingOptions`` that decide nothing for a model."""
+    reads_neighbors = model.family != "text-only"
+    stores_states = reads_neighbors and model.states_can_be_cached
+    return (
+        *(() if issubclass(model, BackboneOptions) else OF_BACKBONES),
+        *(() if reads_neighbors else OF_NEIGHBORS),
+        *(() if stores_states else OF_STORED_STATES),
+        *(() if model.has_embedding_table else OF_TABLES),
+        *(() if issubclass(model, TextlessOptions) else OF_TEXTLESS_NODES),
+    )
 
 
 def _shown(options: TrainingOptions, hidden: Sequence[str]) -> TrainingOptions:

@@ -27,8 +27,9 @@ from heterformer.network.store import Network
 from heterformer.options import MAX_SEED
 from heterformer.progress import say, waiting
 from heterformer.training.keywords import training_options
-from heterformer.training.options import TrainingOptions, changed_options
+from heterformer.training.options import TrainingOptions
 from heterformer.training.reading import read_as_saved, read_as_suits
+from heterformer.training.resuming import changed_options
 from heterformer.untrusted import check_no_links_out
 
 CONFIG = "compare.yaml"
@@ -165,7 +166,7 @@ def finished_comparison(out: Path, network: Path | None = None) -> Comparison:
     config = _config(out)
     network_path = network or Path(config["network"])
     if network is None and not network_path.exists():
-        remedy = f"'heterformer compare NET {out} --table-only' takes another place"
+        remedy = f"'heterformer compare NEW_PLACE {out}' with table_only takes another place"
         raise InputError(f"{out}: its network is not at {network_path} any more; {remedy}.")
     opened = Network.open(network_path)
     _check_network(opened, out, config)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heterformer.figures import label_ends
+from heterformer.metrics import metric_heading
 from heterformer.training.run import Run
 
 Floats = NDArray[np.float64]
@@ -60,5 +61,5 @@ def draw_curves(
         if curve.steps[-1] < last:  # stopped early: lead the eye to the name
             axes.hlines(curve.mean[-1], curve.steps[-1], last, color=colors[name], lw=0.7, ls=":")
     axes.set_xlabel("training steps")
-    axes.set_ylabel("validation PREC")
+    axes.set_ylabel(f"validation {metric_heading('prec')}")
     label_ends(axes, {name: float(curve.mean[-1]) for name, curve in curves.items()}, colors)

@@ -8,7 +8,7 @@ from pathlib import Path
 from heterformer.comparison.curves import Curve, draw_curves, validation_curve
 from heterformer.comparison.results import Comparison, Row
 from heterformer.figures import COLORS, GREY, HIGHLIGHT, colors_of, figure
-from heterformer.metrics import ranking_metric
+from heterformer.metrics import metric_heading, ranking_metric
 from heterformer.models.options import every_model
 from heterformer.training.run import Run
 
@@ -125,7 +125,7 @@ def draw_ablations(comparison: Comparison, path: Path) -> bool:
             )
         names = [row.variant.display_name.replace(" ", "\n") for row in ablations]
         axes.set_xticks(range(len(ablations)), names, fontsize=6.5)
-        axes.set_ylabel("test PREC")
+        axes.set_ylabel(f"test {metric_heading('prec')}")
         axes.grid(axis="x", visible=False)
         highest = max(row.mean("prec") + (row.deviation("prec") or 0) for row in ablations)
         axes.set_ylim(0, 1.12 * highest or 1)
@@ -152,7 +152,7 @@ def draw_textless_dim(comparison: Comparison, path: Path) -> bool:
         axes.set_xscale("log", base=2)
         axes.set_xticks(dims, [str(dim) for dim in dims])
         axes.minorticks_off()
-        axes.set(xlabel="dimension of textless embeddings", ylabel="test PREC")
+        axes.set(xlabel="dimension of textless embeddings", ylabel=f"test {metric_heading('prec')}")
         axes.margins(y=0.2)
     return True
 

@@ -58,7 +58,7 @@ def evaluate_labels(opened: OpenRun, options: ComparisonOptions) -> None:
 
     training = opened.run.options()
     asked = EvaluateOptions(
-        tasks=tuple(task for task in options.on_labels if task != "links"),
+        tasks=options.on_labels,
         precision="bf16" if training.precision == "bf16" else "float32",
         labels=options.labels,
         classification=options.classification,

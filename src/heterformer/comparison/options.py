@@ -9,13 +9,12 @@ from typing import Any, Literal
 from tyro.conf import Suppress
 
 from heterformer.errors import OptionError
-from heterformer.evaluation.options import ClassificationOptions, ClusteringOptions
+from heterformer.evaluation.options import LABEL_TASKS, ClassificationOptions, ClusteringOptions, LabelTask
 from heterformer.network.label_options import LabelOptions
-from heterformer.training.options import Task, TrainingOptions
+from heterformer.training.options import Task, TrainingOptions, current_tasks
 from heterformer.training.supervision_options import SupervisionOptions
 
-ComparedTask = Literal["links", "classification", "clustering"]
-ON_LABELS: tuple[ComparedTask, ...] = ("classification", "clustering")
+ComparedTask = Literal["link_prediction", "classification", "clustering"]
 MOST_TRIALS = 7
 
 
@@ -23,7 +22,7 @@ MOST_TRIALS = 7
 class ComparedTrainingOptions(TrainingOptions):
     """Training options of a comparison: all models learn links, and its own options say what is compared."""
 
-    tasks: Suppress[tuple[Task, ...]] = ("links",)
+    tasks: Suppress[tuple[Task, ...]] = ("link_prediction",)
     labels: Suppress[SupervisionOptions] = field(default_factory=SupervisionOptions)
 
     @classmethod
@@ -36,7 +35,7 @@ class ComparedTrainingOptions(TrainingOptions):
 class ComparisonOptions:
     """What is compared besides link prediction, and whether learning rates are tuned."""
 
-    tasks: tuple[ComparedTask, ...] = ("links",)
+    tasks: tuple[ComparedTask, ...] = ("link_prediction",)
     """What to compare: link prediction, which is always done, and on labels classification and clustering."""
     tune: int = 0
     """Number of learning rates to try for each model's new parameters; the best on validation is used."""
@@ -57,9 +56,9 @@ class ComparisonOptions:
             raise OptionError(self, "tune_steps", f"is {self.tune_steps}, expected at least 1.")
 
     @property
-    def on_labels(self) -> tuple[ComparedTask, ...]:
+    def on_labels(self) -> tuple[LabelTask, ...]:
         """The tasks that need labels."""
-        return tuple(task for task in ON_LABELS if task in self.tasks)
+        return tuple(task for task in LABEL_TASKS if task in self.tasks)
 
     def label_values(self) -> dict[str, Any]:
         """Everything that decides the figures on labels."""
@@ -74,4 +73,4 @@ class ComparisonOptions:
         groups = {"labels": LabelOptions, "classification": ClassificationOptions}
         made = {name: group(**values[name]) for name, group in groups.items()}
         made["clustering"] = ClusteringOptions(**values["clustering"])
-        return cls(**{**values, "tasks": tuple(values["tasks"]), **made})
+        return cls(**{**values, "tasks": current_tasks(values["tasks"]), **made})

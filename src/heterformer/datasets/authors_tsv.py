@@ -42,7 +42,7 @@ def build_authors_tsv(
 ) -> DatasetBuild:
     """Build a network from the prepared files of Heterformer's authors, with their pairs as the split.
 
-    The pairs are written to OUT/split.parquet, for --split.file of train and compare.
+    The pairs are written to OUT/split.parquet, for the option split.file of train and compare.
 
     Args:
         raw: The folder with train.tsv, val.tsv and test.tsv.

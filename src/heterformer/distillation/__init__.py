@@ -4,10 +4,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from heterformer.distillation.core import Distillation, distill
+    from heterformer.distillation.core import Distillation
+    from heterformer.distillation.entry import distill
 
 __all__ = ["Distillation", "distill"]
-_MODULES = {"Distillation": "core", "distill": "core"}
+_MODULES = {"Distillation": "core", "distill": "entry"}
 
 
 def __getattr__(name: str) -> Any:

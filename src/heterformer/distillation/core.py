@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import tempfile
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from heterformer.arrays import Ints
 from heterformer.batches.visible import VisibleNetwork
-from heterformer.distillation.card import student_card
-from heterformer.distillation.onnx_export import check_onnx_is_installed, export_onnx
 from heterformer.distillation.options import DistillOptions
 from heterformer.distillation.training import StoredVectors, StudentTrainer, student_vectors
 from heterformer.embedding.embed import embed_to
@@ -23,11 +20,11 @@ from heterformer.embedding.two_passes import model_digest
 from heterformer.errors import InputError
 from heterformer.evaluation.link_prediction import PairSet
 from heterformer.evaluation.model_ranking import ModelVectors
-from heterformer.evaluation.open_run import OpenRun, open_run
+from heterformer.evaluation.open_run import OpenRun
 from heterformer.evaluation.pair_ranking import rank_pairs
 from heterformer.evaluation.vector_cache import VectorsOf
-from heterformer.files import check_new, new_folder
 from heterformer.metrics import ALONE
+from heterformer.models.backbone_encoder import BackboneEncoder
 from heterformer.models.plm.loading import load_plm
 from heterformer.models.student import Student
 from heterformer.network.schema import NodeType
@@ -56,39 +53,9 @@ class Distillation:
     """The largest difference between the vectors of the ONNX file and the student's own, if exported."""
 
 
-def distill(
-    run: Path | str, out: Path | str, options: DistillOptions | None = None, **keywords: Any
-) -> Distillation:
-    """Distil a run's model into a plain text encoder.
-
-    The student has the run's text encoder and learns the vectors that the run's model gives to the nodes
-    with their neighbours, from their texts alone. It serves queries, new items and machines that do not have
-    the network. Vectors to learn from do not show the run's held-out pairs.
-
-    Args:
-        run: A folder that ``train`` wrote.
-        out: The folder to write, in the form of sentence-transformers; it must not exist.
-        options: Epochs, batch size, learning rate. Instead they can be given as keywords.
-        keywords: Options by the names that they have on the command line, with underscores for dashes:
-            ``epochs=1``, ``onnx=True``.
-
-    Returns:
-        The folder, and PREC, MRR and NDCG of the test pairs, queries being read by the student and by the
-        run's model.
-
-    Example:
-        >>> from heterformer import Searcher, Student, distill
-        >>> distill("runs/papers", "papers-student", epochs=1).test["student"]["prec"]
-        >>> Student.open("papers-student").encode("news recommendation").shape
-        (384,)
-        >>> answer = Searcher("runs/papers", student="papers-student").search("news recommendation")
-    """
-    out, options = Path(out), replace(options or DistillOptions(), **keywords)
-    check_new(out)
-    if options.onnx:
-        check_onnx_is_installed()
+def distilled_student(opened: OpenRun, out: Path, options: DistillOptions) -> tuple[Distillation, Student]:
+    """Train a student of a run; gives it with its figures. The folder ``out`` is yet to be written."""
     started = time.monotonic()
-    opened = open_run(run, options.device)
     student = _new_student(opened)
     with tempfile.TemporaryDirectory(prefix="heterformer-") as folder:
         say(f"{opened.run.path}: computing the vectors to learn.")
@@ -98,12 +65,14 @@ def distill(
         step = trainer.train()
         test = _test(opened, student)
     result = Distillation(out, step, trainer.best, len(opened.split.test), test, time.monotonic() - started)
-    return _written(result, student, opened, options)
+    student.plm.to(torch.device("cpu")).eval()
+    student.about = {**student.about, "test": result.test, "validation_prec": result.validation_prec}
+    return result, student
 
 
 def _new_student(opened: OpenRun) -> Student:
     model, folder = opened.model, opened.run.path
-    if not hasattr(model, "backbone"):
+    if not isinstance(model, BackboneEncoder):
         name = model.config.options_class.display_name
         raise InputError(f"{folder}: its model ({name}) has no text encoder, expected one with a backbone.")
     if not opened.run.is_complete:
@@ -144,16 +113,3 @@ def _test(opened: OpenRun, student: Student) -> dict[str, dict[str, float]]:
             metrics = ranks.result(pairs, opened.network.schema).metrics
             test[name] = {n.removeprefix(ALONE): v for n, v in metrics.items() if n.startswith(ALONE)}
     return test
-
-
-def _written(
-    result: Distillation, student: Student, opened: OpenRun, options: DistillOptions
-) -> Distillation:
-    """Write the folder, whole or not at all."""
-    student.plm.to(torch.device("cpu")).eval()
-    student.about = {**student.about, "test": result.test, "validation_prec": result.validation_prec}
-    with new_folder(result.path) as folder:
-        student.save(folder, {"README.md": student_card(result, student, opened, options)})
-        if options.onnx:
-            result = replace(result, onnx_difference=export_onnx(student, folder))
-    return result

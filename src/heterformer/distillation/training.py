@@ -17,7 +17,7 @@ from heterformer.batches.false_negatives import false_negative_masks
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.distillation.options import DistillOptions
 from heterformer.errors import InputError
-from heterformer.metrics import ranking_metrics
+from heterformer.metrics import metric_heading, ranking_metrics
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.inference import each_text
 from heterformer.models.student import Student
@@ -123,7 +123,8 @@ class StudentTrainer:
                 is_last = step + 1 == self.total_steps
                 if is_last or (step + 1) % self.steps_per_epoch == 0:
                     prec = self.validation_prec()
-                    say(f"step {step + 1}: validation PREC of queries read alone {prec:.4f}")
+                    figure = f"validation {metric_heading('prec')} of queries read alone {prec:.4f}"
+                    say(f"step {step + 1}: {figure}")
                     if prec > self.best:
                         self.best, best_step = prec, step + 1
                         weights = self.student.plm.state_dict().items()

@@ -43,7 +43,7 @@ def embed(
     *,
     out: None = None,
     tokenizer: Any = None,
-    visible: VisibleNetwork | None = None,
+    hide_split: bool = False,
     **keywords: Any,
 ) -> dict[str, NDArray[Any]]: ...
 
@@ -56,7 +56,7 @@ def embed(
     *,
     out: Path | str,
     tokenizer: Any = None,
-    visible: VisibleNetwork | None = None,
+    hide_split: bool = False,
     **keywords: Any,
 ) -> Vectors: ...
 
@@ -68,7 +68,7 @@ def embed(
     *,
     out: Path | str | None = None,
     tokenizer: Any = None,
-    visible: VisibleNetwork | None = None,
+    hide_split: bool = False,
     **keywords: Any,
 ) -> dict[str, NDArray[Any]] | Vectors:
     """Compute a vector for every node of a network.
@@ -84,8 +84,8 @@ def embed(
         out: Write to this file or folder instead, in bounded memory: a Parquet table if the name ends in
             ``.parquet``, else a folder of NumPy arrays. An interrupted call is resumed by the same call.
         tokenizer: Needed only if the model was not loaded from a folder.
-        visible: A view of the network that hides some of its edges from the model, such as
-            ``VisibleNetwork.for_evaluation(network, run.split(network))``.
+        hide_split: Hide the held-out pairs of the run that the model was loaded from, so that link prediction
+            with the vectors is fair.
         keywords: Options by the names that they have on the command line, with underscores for dashes:
             ``types=["paper"]``, ``all_neighbors=100``, ``h0=True``.
 
@@ -110,10 +110,11 @@ def embed(
         problem = f"the model is {short_repr(model)}, expected a model"
         raise InputError(f"{problem}; load_model gives that of a run's folder.")
     network = network if isinstance(network, Network) else Network.open(network)
+    visible = _visible(model, network, hide_split)
     if out is not None:
         return embed_to(out, model, network, options, tokenizer=tokenizer, visible=visible)
     with tempfile.TemporaryDirectory(prefix="heterformer-") as folder:
-        work = Embedding(model, visible or VisibleNetwork.whole(network), options, tokenizer)
+        work = Embedding(model, visible, options, tokenizer)
         work.compute(Path(folder))
         arrays: dict[str, NDArray[Any]] = {}
         for node_type in work.types:
@@ -122,6 +123,16 @@ def embed(
             if work.options.h0 and "h0" in chunks[0].extra:
                 arrays[f"{node_type}.h0"] = np.concatenate([chunk.extra["h0"] for chunk in chunks])
         return arrays
+
+
+def _visible(model: NodeEncoder, network: Network, hide_split: bool) -> VisibleNetwork:
+    """What the model may see of a network: all of it, or all but the held-out pairs of the model's run."""
+    if not hide_split:
+        return VisibleNetwork.whole(network)
+    if model.folder is None or not (run := Run(model.folder)).exists:
+        where = "no folder" if model.folder is None else str(model.folder)
+        raise InputError(f"hide_split needs a model that was loaded from a run, found one of {where}.")
+    return VisibleNetwork.for_evaluation(network, run.split(network))
 
 
 def embed_to(
@@ -200,9 +211,7 @@ def embed_run(
         run = Run(path)
         opened = run.network() if network is None else Network.open(network)
         model = run.model().to(processes.device if processes.world_size > 1 else chosen_device(device))
-        visible = None
-        if hide_split:
-            visible = VisibleNetwork.for_evaluation(opened, run.split(opened))
+        visible = _visible(model, opened, hide_split)
     return embed_to(out, model, opened, options, since=since, processes=processes, visible=visible, part=part)
 
 

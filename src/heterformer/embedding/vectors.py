@@ -263,6 +263,9 @@ class Vectors:
 
         Args:
             node_type: One of ``types``.
+
+        Example:
+            >>> vectors.matrix("paper") @ vectors.matrix("author")[0]  # scores of all papers for an author
         """
         self._check(node_type)
         if not self.tables:
@@ -282,7 +285,11 @@ class Vectors:
         return np.concatenate([values for _, values in self.chunks(node_type, "h0")])
 
     def has_h0(self, node_type: NodeType) -> bool:
-        """Whether short embeddings of the type's nodes were written as well."""
+        """Whether short embeddings of the type's nodes were written as well.
+
+        Args:
+            node_type: One of ``types``.
+        """
         self._check(node_type)
         if not self.tables:
             return (self.path / f"{node_type}.h0.npy").is_file()
@@ -293,11 +300,21 @@ class Vectors:
         return first is not None and not first.column("h0").null_count  # a type with text has none
 
     def h0_width(self, node_type: NodeType) -> int:
-        """How many numbers a short embedding has."""
+        """How many numbers a short embedding has.
+
+        Args:
+            node_type: One of ``types``.
+        """
         return int(next(self.chunks(node_type, "h0"))[1].shape[1])
 
     def mapped_matrix(self, node_type: NodeType, folder: Path, column: Column = "vector") -> NDArray[Any]:
-        """(n, d), memory-mapped in any case: what a table holds is unpacked into ``folder`` for that."""
+        """(n, d), memory-mapped in any case: what a table holds is unpacked into ``folder`` for that.
+
+        Args:
+            node_type: One of ``types``.
+            folder: Where to unpack; what is there already is used again.
+            column: "vector", or "h0" for short embeddings.
+        """
         if not self.tables:
             return self._array(_array_name(node_type, column))
         path = folder / f"{node_type}.{column}.unpacked.bin"
@@ -310,7 +327,11 @@ class Vectors:
             return np.asarray(np.memmap(path, dtype=first.dtype, mode="r")).reshape(-1, first.shape[1])
 
     def signatures(self, node_type: NodeType) -> Hashes:
-        """(n,): what ``embed --since`` goes by."""
+        """(n,): what ``since`` of ``heterformer embed`` goes by.
+
+        Args:
+            node_type: One of ``types``.
+        """
         self._check(node_type)
         if not self.tables:
             return self._array(f"{node_type}.signatures")
@@ -324,7 +345,16 @@ class Vectors:
         return np.concatenate([column.to_numpy() for column in columns])
 
     def chunks(self, node_type: NodeType, column: Column = "vector") -> Iterator[tuple[int, NDArray[Any]]]:
-        """The vectors some thousand at a time, each time with the number of the first."""
+        """The vectors some thousand at a time, each time with the number of the first.
+
+        Args:
+            node_type: One of ``types``.
+            column: "vector", or "h0" for short embeddings.
+
+        Example:
+            >>> for start, rows in vectors.chunks("paper"):  # (at most some thousand, d)
+            ...     print(start, rows.shape)
+        """
         self._check(node_type)
         start = 0
         if not self.tables:

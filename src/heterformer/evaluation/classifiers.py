@@ -18,8 +18,9 @@ from sklearn.multiclass import OneVsRestClassifier
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from heterformer.arrays import Bools
 from heterformer.metrics import decided
-from heterformer.network.labels import Bools, Vectors
+from heterformer.network.labels import Vectors
 from heterformer.training.early_stopping import EarlyStopping
 
 Predictor = Callable[[Vectors], Bools]  # (n, d) -> (n, C)

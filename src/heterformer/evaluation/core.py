@@ -25,7 +25,7 @@ from heterformer.evaluation.link_prediction import LinkPrediction, PairSet, Rank
 from heterformer.evaluation.model_ranking import ModelVectors, rank_with_model
 from heterformer.evaluation.notes import Notes
 from heterformer.evaluation.open_run import OpenRun, open_run
-from heterformer.evaluation.options import EvaluateOptions, Task
+from heterformer.evaluation.options import LABEL_TASKS, EvaluateOptions
 from heterformer.evaluation.pair_ranking import rank_pairs
 from heterformer.evaluation.recommendation import Recommendation, recommendations
 from heterformer.network.labels import Labels, labelled_types, labels_of_type
@@ -38,7 +38,6 @@ from heterformer.network.store import Network
 from heterformer.search.store import SearchStore
 from heterformer.states.text_states import stored_states
 
-ON_LABELS: tuple[Task, ...] = ("classification", "clustering")
 Setting = Literal["transductive", "inductive"]  # nodes that training has seen, or those it has not
 
 
@@ -277,14 +276,14 @@ def _labels(
 ) -> dict[NodeType, Labels]:
     """The labels of every type with vectors. It comes first: a mistake shows before hours of work."""
     labels: dict[NodeType, Labels] = {}
-    if not any(options.wants(task) for task in ON_LABELS):
+    if not any(options.wants(task) for task in LABEL_TASKS):
         return labels
-    with notes.trying("No classification and no clustering", *ON_LABELS):
+    with notes.trying("No classification and no clustering", *LABEL_TASKS):
         for node_type in (t for t in labelled_types(network) if t in types):
-            with notes.trying(f"No classification and no clustering of {node_type}", *ON_LABELS):
+            with notes.trying(f"No classification and no clustering of {node_type}", *LABEL_TASKS):
                 labels[node_type] = labels_of_type(network, node_type, options.labels)
                 notes.sentences.extend(f"{node_type}: {one}." for one in labels[node_type].left_out)
-    for task in ON_LABELS:
+    for task in LABEL_TASKS:
         notes.insist(task, options.tasks, labels)
     return labels
 

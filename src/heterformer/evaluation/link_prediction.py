@@ -16,6 +16,7 @@ from heterformer.metrics import (
     RANKING_METRICS,
     Ranking,
     RankingMetric,
+    metric_heading,
     no_better_than_chance,
     ranking_metrics,
 )
@@ -57,10 +58,11 @@ class LinkPrediction:
 
     def chance_notes(self) -> list[str]:
         """A sentence for each reading of the queries whose PREC is no better than chance."""
-        chance, metrics = self.chance["prec"], self.metrics
+        chance, metrics, heading = self.chance["prec"], self.metrics, metric_heading("prec")
         readings = {"prec": self.part, f"{ALONE}prec": f"{self.part}, query alone"}
         return [
-            f"{self.relation} ({words}): PREC {metrics[name]:.4f} is no better than chance ({chance:.4f})."
+            f"{self.relation} ({words}): "
+            f"{heading} {metrics[name]:.4f} is no better than chance ({chance:.4f})."
             for name, words in readings.items()
             if name in metrics and no_better_than_chance(metrics[name], chance, self.pairs)
         ]

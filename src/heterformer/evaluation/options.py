@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from tyro.conf import arg
 
@@ -13,9 +13,11 @@ from heterformer.maps.options import MapOptions
 from heterformer.network.label_options import LabelOptions
 from heterformer.options import check_seed
 
+LabelTask = Literal["classification", "clustering"]
+LABEL_TASKS: tuple[LabelTask, ...] = get_args(LabelTask)
 Task = Literal["link_prediction", "classification", "clustering", "map"]
+TASKS: tuple[Task, ...] = get_args(Task)
 MAX_HIDDEN = 100_000  # units, far beyond any use
-TASKS: tuple[Task, ...] = ("link_prediction", "classification", "clustering", "map")
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,7 @@ from heterformer.network.split.pairs import Pairs
 from heterformer.network.store import Network
 from heterformer.progress import progress_bar
 from heterformer.ranking import ExcludedCandidates, Scorer, in_batch_ranks
-
-ROUNDING = 1e-6
+from heterformer.search.index import ROUNDING
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from heterformer.tables import Sheet, four_digits, listed
 RANKING_HEADINGS = tuple(metric.narrow_heading or metric.heading for metric in RANKING_METRICS)
 SEEN, IN_SIGHT = "†", "‡"
 SEEN_BY_VECTORS = "the vectors were made with these pairs in sight, which flatters them"
-HIDE_SPLIT = "'heterformer embed RUN OUT --hide-split' hides a run's held-out pairs"
+HIDE_SPLIT = "'heterformer embed' with hide_split hides a run's held-out pairs"
 ALONE, POPULARITY, CHANCE = "alone", "popular", "chance"  # rows below a part's
 ALONE_NOTE = "alone: queries are read without their neighbours, as a search reads a text; keys with theirs"
 REFERENCE_NOTE = f"{POPULARITY}: the same keys ranked by their number of edges; {CHANCE}: by guessing"

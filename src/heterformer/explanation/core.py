@@ -35,7 +35,7 @@ from heterformer.training.run import Run
 from heterformer.training.unseen import adapt_to_network
 
 KINDS = {"text_rich": "text-rich", "textless": "textless", "attributes": "attributes"}  # as people read them
-CONSIDERED = 200  # neighbours of each type whose vectors are compared with a textless node's
+MAX_NEIGHBORS = 200  # of each type, whose vectors are compared with a textless node's
 
 Direction = Literal["out", "in"]
 
@@ -126,9 +126,9 @@ class Explainer:
     """A run opened for explaining the vectors that ``heterformer embed`` makes, with the same neighbours."""
 
     def __init__(
-        self, path: Path | str, considered: int = CONSIDERED, network: Path | str | None = None
+        self, path: Path | str, max_neighbors: int = MAX_NEIGHBORS, network: Path | str | None = None
     ) -> None:
-        self.run, self.considered = Run(path), considered
+        self.run, self.max_neighbors = Run(path), max_neighbors
         self.network = self.run.open_network(network)
         self.schema = self.network.schema
 
@@ -262,7 +262,7 @@ class Explainer:
         for near in (t for t in self.schema.neighbor_types_of(node.node_type) if t in self.schema.text_rich):
             edges += int(batcher.visible.adjacency(node.node_type, near).counts(np.array([node.row]))[0])
             row = np.array([node.row])
-            sample = sampler.sample(batcher.visible, node.node_type, near, row, self.considered)
+            sample = sampler.sample(batcher.visible, node.node_type, near, row, self.max_neighbors)
             distinct, place = np.unique(sample.neighbor.astype(np.int64), return_inverse=True)
             scores = center_vectors(model, batcher, near, distinct, sampler) @ own  # (n,)
             for other, edge_type, score in zip(sample.neighbor, sample.edge_type, scores[place], strict=True):

@@ -8,10 +8,9 @@ from typing import Any
 
 from heterformer.explanation.effects import Effect, LeaveOneOut, WordEffect, size_of
 from heterformer.explanation.effects_table import label
-from heterformer.explanation.figure import any_letters, safe_name
+from heterformer.explanation.figure import SMALL, any_letters, safe_name
 from heterformer.figures import COLORS, COLUMN, HIGHLIGHT, canvas, cut_to, text_width
 
-SMALL = 6  # points
 ROW, LINE, HEADING = 0.2, 0.13, 0.22  # inches of a bar with its name, of a line of words, of a title
 ROOM = COLUMN - 0.15  # inches of a line
 SUPPORTS, SPEAKS_AGAINST = COLORS[0], HIGHLIGHT

@@ -18,14 +18,13 @@ import pyarrow.parquet as pq
 
 from heterformer.files import new_file
 from heterformer.maps.layout import Layout
-from heterformer.maps.projection import directions_of
+from heterformer.maps.projection import NODES_AT_ONCE, directions_of
 from heterformer.network.labels import label_lists
 from heterformer.network.schema import NodeType
 from heterformer.progress import progress_bar
 from heterformer.search.store import SearchStore
 
 NEIGHBORS = 10
-BLOCK = 1024  # nodes at once: what is in memory does not grow with the network
 NEAREST = pa.struct([("ids", pa.list_(pa.int64())), ("distances", pa.list_(pa.float32()))])
 SCHEMA = pa.schema(
     [
@@ -63,8 +62,8 @@ def _tables(
     network, places = store.network, layout.places[node_type]
     labels = label_lists(network, node_type)
     names = network.name_series(node_type)
-    for first in range(0, len(places), BLOCK):
-        rows = np.arange(first, min(first + BLOCK, len(places)))
+    for first in range(0, len(places), NODES_AT_ONCE):
+        rows = np.arange(first, min(first + NODES_AT_ONCE, len(places)))
         columns = [
             pa.array([node_type] * len(rows), pa.string()),
             network.id_series(node_type)[first : rows[-1] + 1].to_arrow().cast(pa.string()),

@@ -15,16 +15,22 @@ from numpy.typing import NDArray
 
 from heterformer.errors import InputError
 from heterformer.maps.options import MapOptions
-from heterformer.maps.projection import Floats, directions_of, first_not_finite, project, spacing_of
+from heterformer.maps.projection import (
+    CLOSEST,
+    NODES_AT_ONCE,
+    Floats,
+    directions_of,
+    first_not_finite,
+    project,
+    spacing_of,
+)
 from heterformer.network.schema import NodeType
 
 LANDMARKS = 10_000
 REDUCED = 64  # principal components in which landmarks are compared with nodes
 NEAR = 32  # landmarks around the closest one among which a node's closest are looked for
-CLOSEST = 5  # of them that decide where it stands
 TOGETHER = 4.0  # times the landmarks' spacing: farther ones of the closest do not count
 JITTER = 0.5  # of the spacing: a node stands beside its landmarks and not upon them
-BLOCK = 2048  # nodes that are placed at once
 
 Matrices = Mapping[NodeType, NDArray[Any]]
 Places = dict[NodeType, Floats]
@@ -103,8 +109,8 @@ class Landmarks:
 def _placed(node_type: NodeType, matrix: NDArray[Any], landmarks: Landmarks, seed: int) -> Floats:
     places = np.empty((len(matrix), 2), dtype=np.float32)
     noise = np.random.default_rng(seed)
-    for start in range(0, len(matrix), BLOCK):
-        rows = np.arange(start, min(start + BLOCK, len(matrix)))
+    for start in range(0, len(matrix), NODES_AT_ONCE):
+        rows = np.arange(start, min(start + NODES_AT_ONCE, len(matrix)))
         block = _checked(node_type, matrix[rows[0] : rows[-1] + 1].astype(np.float32), rows)
         beside = JITTER * landmarks.spacing * noise.standard_normal((len(rows), 2))
         places[rows] = landmarks.place(block) + beside
@@ -127,4 +133,4 @@ def _largest(values: NDArray[Any], count: int) -> NDArray[np.int64]:
 
 
 def _blocks(values: Floats) -> Iterator[Floats]:
-    return (values[start : start + BLOCK] for start in range(0, len(values), BLOCK))
+    return (values[start : start + NODES_AT_ONCE] for start in range(0, len(values), NODES_AT_ONCE))

@@ -19,7 +19,7 @@ FLAT = 3  # points that lie in a plane without projection
 START = 1e-4  # deviation of the first coordinate at the start, as t-SNE's authors recommend
 APART = 1e-6  # of the start's noise, which draws equal vectors apart
 CLOSEST = 5  # nodes that decide where one of another type stands
-BLOCK = 1024  # of those at once
+NODES_AT_ONCE = 1024  # that are placed or written: what is in memory does not grow with the network
 NEIGHBORS = 3  # times the perplexity: the neighbours of a point that t-SNE looks at
 
 
@@ -81,8 +81,8 @@ def place_among(
     directions, known = directions_of(vectors), directions_of(others)
     count = min(CLOSEST, len(known))
     spots_of_nodes = np.empty((len(directions), 2), dtype=np.float32)
-    for start in range(0, len(directions), BLOCK):
-        part = slice(start, start + BLOCK)
+    for start in range(0, len(directions), NODES_AT_ONCE):
+        part = slice(start, start + NODES_AT_ONCE)
         similar = directions[part] @ known.T  # (b, n)
         closest = np.argsort(-similar, axis=1, kind="stable")[:, :count]  # (b, k)
         spots = places[closest]  # (b, k, 2)

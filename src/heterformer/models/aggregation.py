@@ -12,6 +12,8 @@ from transformers import initialization as init
 
 from heterformer.network.schema import EdgeType
 
+NEIGHBOR_KINDS = ("text_rich", "textless")  # and so of virtual neighbour tokens
+
 
 class EdgeProjection(nn.Linear):
     """``W_r`` of one edge type."""

@@ -58,10 +58,6 @@ class NodeEncoderConfig(PretrainedConfig):  # type: ignore[misc]
         for name, hint in option_types(self.options_class).items():
             if name != "backbone":
                 check_option(self.options_class, name, getattr(self, name), _saved_type(hint))
-        heads = getattr(self, "aggregation_heads", None)
-        if heads is not None and (width := self.backbone_config.hidden_size) % heads:
-            problem = f"is {heads}, expected a divisor of the backbone's width {width}."
-            raise OptionError(self.options_class, "aggregation_heads", problem)
 
     @classmethod
     def option_names(cls) -> tuple[str, ...]:
@@ -73,17 +69,12 @@ class NodeEncoderConfig(PretrainedConfig):  # type: ignore[misc]
         return plm_config(self.backbone or {})
 
     def textless_encodings(self) -> dict[NodeType, TypeEncoding]:
-        """How attributes of textless nodes are read; none unless the options say so."""
-        if not getattr(self, "textless_attributes", False):
-            return {}
-        return encodings_from_dict(self.attributes)
+        """How attributes of textless nodes are read, by a model that has vectors of them."""
+        return encodings_from_dict(self.attributes) if self.textless_attributes else {}
 
     def token_encodings(self) -> dict[NodeType, TypeEncoding]:
-        """How attributes of text-rich nodes are read; none unless the options ask for a token of them."""
-        if not getattr(self, "attribute_token", False):
-            return {}
-        text_rich = (self.schema or {}).get("text_rich", ())
-        return {t: e for t, e in encodings_from_dict(self.attributes).items() if t in text_rich}
+        """How attributes of text-rich nodes are read; most models read none."""
+        return {}
 
     @property
     def initializer_range(self) -> float:
@@ -95,6 +86,20 @@ class HeterformerConfig(NodeEncoderConfig):
     """Heterformer's configuration."""
 
     options_class = HeterformerOptions
+
+    def check_options(self) -> None:
+        super().check_options()
+        heads, width = self.aggregation_heads, self.backbone_config.hidden_size
+        if heads is not None and width % heads:
+            problem = f"is {heads}, expected a divisor of the backbone's width {width}."
+            raise OptionError(self.options_class, "aggregation_heads", problem)
+
+    def token_encodings(self) -> dict[NodeType, TypeEncoding]:
+        """How attributes of text-rich nodes are read; none unless the options ask for a token of them."""
+        if not self.attribute_token:
+            return {}
+        text_rich = (self.schema or {}).get("text_rich", ())
+        return {t: e for t, e in encodings_from_dict(self.attributes).items() if t in text_rich}
 
 
 def _saved_type(hint: Any) -> Any:

@@ -22,13 +22,10 @@ from heterformer.models.aggregation import Aggregation, EdgeProjection
 from heterformer.models.attributes import AttributeEncoder
 from heterformer.models.configuration import NodeEncoderConfig
 from heterformer.models.heads import HeadConfig, NodeHead
-from heterformer.models.plm.backbone import load_backbone, max_tokens
-from heterformer.models.plm.layouts import layout_class
-from heterformer.models.plm.layouts.layout import compile_layers
+from heterformer.models.plm.backbone import load_backbone
 from heterformer.models.plm.loading import load_tokenizer, source_options
-from heterformer.models.plm.low_rank import add_adapters, fitted, is_adapter, merged
+from heterformer.models.plm.low_rank import is_adapter
 from heterformer.models.plm.minilm import backbone_path
-from heterformer.models.plm.packing import Packing, pack
 from heterformer.models.textless import TextlessNodes
 from heterformer.network.encoding import AttributeRows, encodings_to_dict, fitted_encodings
 from heterformer.network.schema import EdgeType, NodeType, Schema
@@ -43,12 +40,16 @@ NeighborIds = Mapping[NodeType, Sequence[str]]  # of one text
 class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
     """Base of all models.
 
-    A model keeps its PLM as ``backbone``; whatever else it learns is new, but for the tables of a
-    ``HeterogeneousEncoder``.
+    A ``BackboneEncoder`` keeps its PLM as ``backbone``; whatever else a model learns is new, but for the
+    tables of a ``HeterogeneousEncoder``.
     """
 
     config_class = NodeEncoderConfig
     main_input_name = "batch"
+    kinds: Sequence[str] = ()
+    """The kinds of neighbours ("text_rich", "textless") that have a virtual token each."""
+    readout_kinds: Sequence[str] = ()
+    """The kinds of neighbours that are added to a vector after the last layer."""
 
     @classmethod
     def from_backbone(
@@ -130,34 +131,17 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
         return model
 
     def start_from(self, plm: Any) -> None:
-        """Take over the weights of a PLM."""
-        self.backbone.load_state_dict(plm.state_dict())
+        """Take over the weights of a PLM, if the model keeps one."""
 
     def limit_training(self) -> None:
-        """Freeze the backbone or give it low-rank adapters, as the options say. A saved model has neither."""
-        if not hasattr(self, "backbone"):
-            return
-        if self.config.lora is not None:
-            add_adapters(self.backbone, self.config.lora, self.config.lora_targets)
-        elif self.config.freeze == "backbone":
-            self.backbone.requires_grad_(False)
-        if not any(p.requires_grad for p in self.parameters()):
-            problem = f"is 'backbone', but {type(self).__name__} has nothing else to train; expected 'none'."
-            raise OptionError(self.config.options_class, "freeze", problem)
+        """Freeze what the options say. A saved model has nothing frozen."""
 
     def compile_layers(self, backend: Any = "inductor") -> None:
-        """Compile the PLM's layers with ``torch.compile``; vectors stay the same but for rounding."""
-        if hasattr(self, "backbone"):
-            compile_layers(self.backbone, layout_class(self.backbone), backend)
+        """Compile the PLM's layers with ``torch.compile``; vectors stay the same but for rounding.
 
-    def load_state_dict(self, state_dict: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
-        """Load weights, with low-rank adapters or without, whether or not the model has some."""
-        return super().load_state_dict(fitted(state_dict, self), *args, **kwargs)
-
-    def save_pretrained(self, save_directory: Path | str, **kwargs: Any) -> None:
-        """Save the model for ``from_pretrained``; low-rank adapters become part of the weights."""
-        weights = merged(kwargs.pop("state_dict", None) or self.state_dict())
-        super().save_pretrained(save_directory, state_dict=weights, **kwargs)
+        Args:
+            backend: Of ``torch.compile``.
+        """
 
     def read_attributes(self, network: Network) -> None:
         """Take the attributes of textless nodes over from a network; only some models read any."""
@@ -169,12 +153,10 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
     @property
     def text_limit(self) -> int:
         """The longest text that the model reads, in tokens."""
-        if self.config.long_texts == "windows" or not hasattr(self, "backbone"):
-            return self.schema.max_tokens
-        return min(self.schema.max_tokens, max_tokens(self.backbone))
+        return self.schema.max_tokens
 
     def say_if_texts_are_cut(self, backbone: str) -> None:
-        """Tell that the backbone reads less of a text than the network has."""
+        """Say that the backbone reads less of a text than the network has."""
         if (limit := self.text_limit) < self.schema.max_tokens:
             cut = f"reads at most {limit} tokens, so texts are cut there and not at {self.schema.max_tokens}"
             say(f"backbone {backbone!r} {cut}; long_texts 'windows' reads them whole.")
@@ -193,15 +175,13 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
         }
 
     def open_tokens(self, network: Network, tokenizer: Any = None) -> PackedTokens:
-        """The texts of a network as the model reads them, with its prompts and up to its limit."""
-        return open_tokens(network, tokenizer or self.tokenizer, self.text_limit, self.prompts)
+        """The texts of a network as the model reads them, with its prompts and up to its limit.
 
-    def pack(self, texts: Texts, index: Tensor | None = None) -> Packing:
-        """``texts`` (or those at ``index``) for the PLM's layers; long ones in windows, by option."""
-        if self.config.long_texts == "cut":
-            return pack(texts, index)
-        limit = max_tokens(self.backbone)
-        return pack(texts, index, min(self.config.window_tokens or limit, limit))
+        Args:
+            network: A network of the model's types.
+            tokenizer: The model's own unless given.
+        """
+        return open_tokens(network, tokenizer or self.tokenizer, self.text_limit, self.prompts)
 
     def prepare(
         self, tokens: PackedTokens, special_tokens: Collection[int], hidden_texts: Ints | None = None
@@ -241,9 +221,9 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
         return self.embedded_types
 
     @property
+    @abstractmethod
     def width(self) -> int:
         """d, the length of a vector."""
-        return int(self.backbone.config.hidden_size)
 
     @property
     def widths(self) -> tuple[int, ...]:
@@ -272,9 +252,14 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
         else:
             super()._init_weights(module)
 
+    @abstractmethod
     def get_input_embeddings(self) -> nn.Module:
-        """The PLM's word embeddings; set ``.sparse = True`` on them for gradients of the rows used alone."""
-        return self.backbone.get_input_embeddings()  # type: ignore[no-any-return]
+        """The word embeddings; set ``.sparse = True`` on them for gradients of the rows used alone."""
+
+    @property
+    @abstractmethod
+    def states_per_text(self) -> int:
+        """S: the number of states that a text gives to nodes that have it as a neighbour."""
 
     @property
     def states_end_with_vector(self) -> bool:
@@ -290,7 +275,12 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
         """(B, d): the vectors of the batch's centres, given ``text_states`` of its neighbour texts."""
 
     def textless_vectors(self, node_type: NodeType, rows: Tensor) -> Tensor:
-        """(n, d): the vectors of textless nodes."""
+        """(n, d): the vectors of textless nodes.
+
+        Args:
+            node_type: A textless type.
+            rows: Rows of the type.
+        """
         raise InputError(
             f"{type(self).__name__} knows text-rich nodes only and has no vectors of {node_type!r} nodes"
         )
@@ -338,13 +328,21 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
         return encode(self, texts, neighbors, network, batch_size, tokenizer)
 
     def encode_batch(self, batch: Batch) -> Tensor:
-        """(B, d): both passes in one graph, as training needs them."""
+        """(B, d): both passes in one graph, as training needs them.
+
+        Args:
+            batch: Centres with their neighbours and texts.
+        """
         return self.encode_with(batch, self.text_states(batch.texts.first(batch.neighbor_texts)))
 
     def encode_with(self, batch: Batch, states: Tensor) -> Tensor:
         """(B, d): the second pass, of the text-rich centres and of the textless ones, if there are some.
 
         Of a batch of pairs the vectors are in the order of its roles.
+
+        Args:
+            batch: Centres with their neighbours and texts.
+            states: (U, S, d) what ``text_states`` gave of the batch's neighbour texts.
         """
         if batch.textless_centers is None:
             vectors: Tensor = self(batch, states)
@@ -368,9 +366,9 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
 
     def post_init(self) -> None:
         """Called at the end of every model's constructor."""
-        if len(self.schema.predicted) > 1 and self.config.relation_scales:
-            scales = {r.name: nn.Parameter(torch.ones(self.width)) for r in self.schema.predicted}
-            self.relation_scales = nn.ParameterDict(scales)
+        scaled = self.schema.predicted if self.config.relation_scales else ()
+        scaled = scaled if len(scaled) > 1 else ()
+        self.relation_scales = nn.ParameterDict({r.name: torch.ones(self.width) for r in scaled})
         self.head: NodeHead | None = None
         if self.config.head is not None:
             self.add_head(HeadConfig.from_dict(self.config.head))
@@ -383,11 +381,20 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
 
     def relation_scale(self, relation: str | None) -> Tensor | None:
         """(d,): what a predicted relation multiplies a query's vector with; nothing if there is but one."""
-        scales = dict(getattr(self, "relation_scales", {}))
-        return scales.get(relation)
+        return None if relation is None else self.relation_scales.get(relation)
 
     def scores(self, queries: Tensor, keys: Tensor, relation: str | None = None) -> Tensor:
-        """(Q, K): how likely each query is linked to each key; before the softmax of Eq. 13."""
+        """(Q, K): how likely each query is linked to each key; before the softmax of Eq. 13.
+
+        Args:
+            queries: (Q, d) vectors.
+            keys: (K, d) vectors.
+            relation: The predicted relation, if there are several.
+
+        Example:
+            >>> queries = torch.tensor(model.encode(["news recommendation"]))
+            >>> model.scores(queries, torch.tensor(vectors["paper"])).topk(10)
+        """
         scale = self.relation_scale(relation)
         queries = queries if scale is None else queries * scale[: queries.shape[-1]].to(queries.device)
         return queries @ keys.T / self.config.temperature  # type: ignore[no-any-return]
@@ -430,7 +437,12 @@ class HeterogeneousEncoder(NodeEncoder):
         self.textless.read_attributes(network)
 
     def textless_vectors(self, node_type: NodeType, rows: Tensor) -> Tensor:
-        """(n, d): ``W_phi h^(0)`` (Eq. 9)."""
+        """(n, d): ``W_phi h^(0)`` (Eq. 9).
+
+        Args:
+            node_type: A textless type.
+            rows: Rows of the type.
+        """
         return self.maybe_normalize(self.textless(node_type, rows))
 
     def textless_center_vectors(self, centers: TextlessCenters, states: Tensor) -> Tensor:

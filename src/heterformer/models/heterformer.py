@@ -14,22 +14,20 @@ from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel
 
 from heterformer.batches.batch import Batch, TextlessCenters, Texts
-from heterformer.models.aggregation import Aggregation, EdgeProjections, Neighborhoods
+from heterformer.models.aggregation import NEIGHBOR_KINDS, Aggregation, EdgeProjections, Neighborhoods
 from heterformer.models.attributes import AttributeEncoder
+from heterformer.models.backbone_encoder import BackboneEncoder
 from heterformer.models.configuration import HeterformerConfig
 from heterformer.models.contract import HeterogeneousEncoder
 from heterformer.models.network_readout import AttentionReadout, MeanReadout, NetworkReadout
-from heterformer.models.plm.backbone import layer_states, pooled, without_pooler
+from heterformer.models.plm.backbone import layer_states, pooled
 from heterformer.models.plm.layouts import layout_of
-from heterformer.models.plm.loading import untrained_plm
 from heterformer.models.textless import TextlessNodes
 from heterformer.models.textless_readout import TextlessReadout
 from heterformer.network.schema import NodeType
 
-KINDS = ("text_rich", "textless")  # of neighbours, and so of virtual neighbour tokens
 
-
-class Heterformer(HeterogeneousEncoder):
+class Heterformer(HeterogeneousEncoder, BackboneEncoder):
     """The paper's model: a Transformer whose layers also read a node's neighbours.
 
     Its options include the paper's ablations. ``train`` makes and trains one; ``load_model`` opens a trained
@@ -49,11 +47,11 @@ class Heterformer(HeterogeneousEncoder):
         super().__init__(config)
         plm, schema = config.backbone_config, self.schema
         d, heads = plm.hidden_size, config.aggregation_heads or plm.num_attention_heads
-        self.kinds = [kind for kind in KINDS if config.virtual_tokens in (kind, "both")]
-        self.readout_kinds = [kind for kind in KINDS if config.network_readout in (kind, "both")]
-        self.neighbor_kinds = [kind for kind in KINDS if kind in (*self.kinds, *self.readout_kinds)]
+        self.kinds = [kind for kind in NEIGHBOR_KINDS if config.virtual_tokens in (kind, "both")]
+        self.readout_kinds = [kind for kind in NEIGHBOR_KINDS if config.network_readout in (kind, "both")]
+        self.neighbor_kinds = [kind for kind in NEIGHBOR_KINDS if kind in (*self.kinds, *self.readout_kinds)]
         self.edge_types = {kind: self.edge_types_from(getattr(schema, kind)) for kind in self.neighbor_kinds}
-        self.backbone = without_pooler(untrained_plm(plm))
+        self.add_backbone()
         sizes = config.textless_dim, d, config.heterogeneous_projection
         self.textless = TextlessNodes(schema, *sizes, config.textless_encodings())
         edge_types = tuple(r for kind in self.neighbor_kinds for r in self.edge_types[kind])
@@ -84,6 +82,11 @@ class Heterformer(HeterogeneousEncoder):
             return torch.empty(len(texts), 0, self.width, device=self.device, dtype=self.dtype)
         readout = self.config.readout if "text_rich" in self.readout_kinds else None
         return layer_states(self.backbone, self.pack(texts), self.config.neighbor_pooling, readout)
+
+    @property
+    def states_per_text(self) -> int:
+        layers = self.config.backbone_config.num_hidden_layers if "text_rich" in self.neighbor_kinds else 0
+        return layers if self.states_end_with_vector else max(layers - 1, 0)
 
     @property
     def states_end_with_vector(self) -> bool:

@@ -13,7 +13,6 @@ from heterformer.batches.batch import Batch, Texts
 from heterformer.batches.batcher import Batcher, SampledNodes
 from heterformer.batches.sampling import Sampler
 from heterformer.models.contract import NodeEncoder
-from heterformer.models.plm.backbone import text_vectors
 from heterformer.network.schema import NodeType
 from heterformer.network.tokens import PackedTokens
 from heterformer.progress import progress_bar
@@ -165,12 +164,8 @@ def some_plm_vectors(
     advance: Callable[[int], object] | None = None,
 ) -> Tensor:
     """The same of a few thousand texts, without a bar."""
-
-    def read(texts: Texts) -> Tensor:
-        return text_vectors(model.backbone, model.pack(texts), model.config.readout)
-
     with evaluating(model):
-        return each_text(read, tokens, text_rows, model.device, tokens_per_batch, advance)
+        return each_text(model.text_vectors, tokens, text_rows, model.device, tokens_per_batch, advance)
 
 
 def each_text(

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from heterformer.errors import OptionError
-from heterformer.models.plm.reading import suited_options
+from heterformer.models.plm.reading import PAPER, suited_options
 from heterformer.network.schema import NodeType, Schema
 from heterformer.options import expected, fits, option_types
 from heterformer.recipe import RECIPE
@@ -56,11 +56,9 @@ class ModelOptions:
     backbone: str = "minilm"
     """An encoder of the layout of BERT, DistilBERT, MPNet or ModernBERT: 'minilm' (the extra
     heterformer[minilm], works offline), a folder, or a Hugging Face name."""
-    readout: Literal["auto", "cls", "mean"] = "auto"
-    """A node's vector: the [CLS] state (the paper) or the mean over its tokens. 'auto' is what suits the
-    backbone, here and below: what its files say, or else what ranks training pairs better, untrained."""
     normalize: Literal["auto", "yes", "no"] = "auto"
-    """Scale vectors to length 1; use a temperature of about 0.05 with it."""
+    """Scale vectors to length 1; use a temperature of about 0.05 with it. 'auto' is what suits the backbone,
+    here and below: what its files say, or else what ranks training pairs better, untrained."""
     temperature: float | Literal["auto"] = "auto"
     """Scores are inner products divided by this."""
     query_prompt: str = AUTO
@@ -68,20 +66,9 @@ class ModelOptions:
     what a backbone of sentence-transformers says, or nothing."""
     document_prompt: str = AUTO
     """Put before all other texts, such as 'passage: '."""
-    long_texts: Literal["cut", "windows"] = "cut"
-    """Texts of more tokens than the backbone reads: cut, or read in windows whose states are averaged."""
-    window_tokens: int | None = None
-    """Maximum number of tokens in a window; unless given, as many as the backbone reads."""
     widths: tuple[int, ...] = ()
     """Lengths to which vectors may be cut, such as 192 96 48: the loss is the mean over them and the whole
-    vector (Matryoshka), so that 'embed --width' gives shorter vectors that are still good."""
-    lora: int | None = None
-    """Rank of low-rank adapters, which learn in the place of the backbone's weights, at the learning rate of
-    new parameters; unless given, the backbone learns itself."""
-    lora_targets: Literal["attention", "mlp", "all"] = "all"
-    """The linear maps of each layer that have adapters: those of the attention, of the MLP, or all."""
-    freeze: Literal["none", "backbone"] = "none"
-    """What does not learn: nothing, or the backbone."""
+    vector (Matryoshka), so that 'embed' can write shorter vectors that are still good."""
     relation_scales: bool = True
     """A learnt weight per dimension and relation in the scores, if several relations are predicted."""
 
@@ -96,17 +83,6 @@ class ModelOptions:
         object.__setattr__(self, "widths", tuple(sorted(set(self.widths), reverse=True)))  # YAML has lists
         if self.widths and self.widths[-1] < 1:
             raise OptionError(self, "widths", f"has {self.widths[-1]}, expected positive whole numbers.")
-        if self.lora is not None and self.freeze == "backbone":
-            problem = (
-                f"is 'backbone' beside {{lora}} {self.lora}, which freezes it already; give one of them."
-            )
-            raise OptionError(self, "freeze", problem)
-        if self.window_tokens is not None and self.long_texts == "cut":
-            problem = f"is {self.window_tokens}, but {{long_texts}} is 'cut'; expected 'windows'."
-            raise OptionError(self, "window_tokens", problem)
-        if self.window_tokens is not None and self.window_tokens < 3:
-            problem = f"is {self.window_tokens}, expected at least 3: two of them are special tokens."
-            raise OptionError(self, "window_tokens", problem)
 
     @classmethod
     def option_names(cls) -> tuple[str, ...]:
@@ -120,20 +96,57 @@ class ModelOptions:
 
     def attributed_types(self, schema: Schema) -> tuple[NodeType, ...]:
         """The node types whose attributes the model reads."""
-        textless = schema.textless if getattr(self, "textless_attributes", False) else ()
-        return (schema.text_rich if getattr(self, "attribute_token", False) else ()) + textless
+        return ()
+
+    def open_names(self) -> list[str]:
+        """The options for which what suits the backbone is yet to be found."""
+        own = self.option_names()
+        return [name for name in PAPER if name in own and getattr(self, name) == AUTO]
 
     def resolved(self) -> Self:
         """With what suits the backbone in the place of every 'auto'."""
         suited = suited_options(self.backbone)
-        open_names = [n for n in suited if getattr(self, n, None) == AUTO]
-        return replace(self, **{name: suited[name] for name in open_names})
+        return replace(self, **{name: suited[name] for name in self.open_names()})
 
     def config_values(self) -> dict[str, Any]:
         """The values of the saved configuration, by field; the backbone has its own configuration."""
         values = dict(vars(self.resolved()))
         del values["backbone"]
         return values | {"normalize": values["normalize"] == "yes"}
+
+
+@dataclass(frozen=True)
+class BackboneOptions(ModelOptions):
+    """Options of models whose texts are read by the backbone."""
+
+    readout: Literal["auto", "cls", "mean"] = "auto"
+    """A node's vector: the [CLS] state (the paper) or the mean over its tokens; 'auto' is what suits the
+    backbone."""
+    long_texts: Literal["cut", "windows"] = "cut"
+    """Texts of more tokens than the backbone reads: cut, or read in windows whose states are averaged."""
+    window_tokens: int | None = None
+    """Maximum number of tokens in a window; unless given, as many as the backbone reads."""
+    lora: int | None = None
+    """Rank of low-rank adapters, which learn in the place of the backbone's weights, at the learning rate of
+    new parameters; unless given, the backbone learns itself."""
+    lora_targets: Literal["attention", "mlp", "all"] = "all"
+    """The linear maps of each layer that have adapters: those of the attention, of the MLP, or all."""
+    freeze: Literal["none", "backbone"] = "none"
+    """What does not learn: nothing, or the backbone."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.lora is not None and self.freeze == "backbone":
+            problem = (
+                f"is 'backbone' beside {{lora}} {self.lora}, which freezes it already; give one of them."
+            )
+            raise OptionError(self, "freeze", problem)
+        if self.window_tokens is not None and self.long_texts == "cut":
+            problem = f"is {self.window_tokens}, but {{long_texts}} is 'cut'; expected 'windows'."
+            raise OptionError(self, "window_tokens", problem)
+        if self.window_tokens is not None and self.window_tokens < 3:
+            problem = f"is {self.window_tokens}, expected at least 3: two of them are special tokens."
+            raise OptionError(self, "window_tokens", problem)
 
 
 @dataclass(frozen=True)
@@ -147,6 +160,10 @@ class TextlessOptions(ModelOptions):
     textless_attributes: bool = False
     """Add what the attributes of a textless node say to its embedding; an unseen node starts from them."""
 
+    def attributed_types(self, schema: Schema) -> tuple[NodeType, ...]:
+        own = schema.textless if self.textless_attributes else ()
+        return super().attributed_types(schema) + own
+
 
 @dataclass(frozen=True)
 class AggregationOptions(ModelOptions):
@@ -157,7 +174,7 @@ class AggregationOptions(ModelOptions):
 
 
 @dataclass(frozen=True)
-class CascadedOptions(AggregationOptions):
+class CascadedOptions(AggregationOptions, BackboneOptions):
     """Options of models with a graph convolution behind the PLM."""
 
     family: ClassVar[Family] = "cascaded"
@@ -172,7 +189,7 @@ class HeterogeneousCascadedOptions(CascadedOptions, TextlessOptions):
 
 
 @dataclass(frozen=True)
-class NestedOptions(AggregationOptions):
+class NestedOptions(AggregationOptions, BackboneOptions):
     """Options of models that aggregate neighbours in each layer of the PLM."""
 
     family: ClassVar[Family] = "nested"
@@ -228,6 +245,10 @@ class HeterformerOptions(NestedOptions, TextlessOptions):
                 self, "textless_neighbors", f"{problem}; expected text_rich or both, whose states it reads."
             )
 
+    def attributed_types(self, schema: Schema) -> tuple[NodeType, ...]:
+        own = schema.text_rich if self.attribute_token else ()
+        return own + super().attributed_types(schema)
+
     def _readout(self) -> Literal["auto", "both", "text_rich", "textless", "none"]:
         return self.virtual_tokens if self.network_readout == AUTO else self.network_readout
 
@@ -237,7 +258,7 @@ class HeterformerOptions(NestedOptions, TextlessOptions):
 
 
 @dataclass(frozen=True)
-class MeanSageOptions(CascadedOptions):
+class MeanSageOptions(AggregationOptions):
     """MeanSAGE's options. It uses the backbone's tokenizer and width, not its weights."""
 
     name = "mean_sage"
@@ -256,7 +277,7 @@ class MeanSageOptions(CascadedOptions):
 
 
 @dataclass(frozen=True)
-class BertOptions(ModelOptions):
+class BertOptions(BackboneOptions):
     """BERT's options."""
 
     name = "bert"

@@ -63,6 +63,9 @@ class Student:
 
         Args:
             folder: The folder.
+
+        Example:
+            >>> student = Student.open("papers-student")
         """
         folder = Path(folder)
         if not (folder / ABOUT).is_file():
@@ -83,7 +86,11 @@ class Student:
         return int(self.plm.config.hidden_size)
 
     def vectors(self, texts: Texts) -> Tensor:
-        """(U, d): the vectors of tokenised texts, with gradients where they are on."""
+        """(U, d): the vectors of tokenised texts, with gradients where they are on.
+
+        Args:
+            texts: Tokens of all texts, end to end.
+        """
         vectors = text_vectors(self.plm, pack(texts), self.readout)
         return torch.nn.functional.normalize(vectors, dim=-1) if self.normalize else vectors
 
@@ -96,6 +103,10 @@ class Student:
 
         Returns:
             A float32 array (n, d), or (d,) for a single text.
+
+        Example:
+            >>> student.encode(["graph attention networks", "news recommendation"]).shape
+            (2, 384)
         """
         if isinstance(texts, str):
             vector: NDArray[np.float32] = self.encode([texts])[0]
@@ -115,7 +126,12 @@ class Student:
         return vectors
 
     def save(self, folder: Path, files: Mapping[str, str]) -> None:
-        """Write the folder, with further ``files`` by name, such as its README.md."""
+        """Write the folder, with further ``files`` by name, such as its README.md.
+
+        Args:
+            folder: An empty folder.
+            files: Texts of further files by name.
+        """
         self.plm.save_pretrained(folder)
         self.tokenizer.model_max_length = self.max_tokens
         self.tokenizer.save_pretrained(folder)

@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from heterformer.arrays import AnyInts, bisect_rows
 from heterformer.files import damaged
-from heterformer.stored import BLOCK, check_offsets, check_range, map_array
+from heterformer.stored import NUMBERS_AT_ONCE, check_offsets, check_range, map_array
 
 REBUILD = "build the network again"
 KINDS = {"indptr": "i8", "neighbor": "i4", "edge_type": "i2", "weight": "f4", "time": "f8"}
@@ -95,8 +95,8 @@ class Adjacency:
         """Refuse entries of a centre that are not sorted by neighbour and edge type, or stand there twice."""
         if not np.isin(np.unique(self.edge_type), edge_types).all():
             raise damaged(folder / "edge_type.npy", "found an edge type of other nodes", REBUILD)
-        for start in range(1, len(self.neighbor), BLOCK):
-            stop = min(start + BLOCK, len(self.neighbor))
+        for start in range(1, len(self.neighbor), NUMBERS_AT_ONCE):
+            stop = min(start + NUMBERS_AT_ONCE, len(self.neighbor))
             later, earlier = slice(start, stop), slice(start - 1, stop - 1)
             ascends = self.neighbor[later] > self.neighbor[earlier]
             same = self.neighbor[later] == self.neighbor[earlier]

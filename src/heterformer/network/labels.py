@@ -16,13 +16,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from heterformer.arrays import Ints
+from heterformer.arrays import Bools, Ints
 from heterformer.errors import InputError, OptionError
 from heterformer.network.label_options import LabelOptions
 from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
 
-Bools = NDArray[np.bool_]
 Vectors = NDArray[np.floating[Any]]
 MOST_CELLS = 1 << 31  # of a matrix of nodes by classes: 2 GB
 NAMED = 3  # classes that a sentence names

@@ -238,25 +238,35 @@ class Network:
         return f"Network({self.name}: {counts})"
 
     def ids(self, node_type: NodeType, rows: Iterable[int] | None = None) -> list[str]:
-        """The user's ids of nodes.
+        """The user's ids of all nodes, or of ``rows``.
 
         Args:
-            node_type: The type of the nodes.
-            rows: Which of them, and in which order; all unless given.
+            node_type: A node type of the network.
+            rows: Rows of the type, in any order; all of them unless given.
+
+        Example:
+            >>> network.ids("author", [0, 1])
         """
         return self._values(node_type, "id", rows)
 
     def texts(self, node_type: NodeType, rows: Iterable[int] | None = None) -> list[str]:
-        """The texts of nodes.
+        """The texts of all nodes of a text-rich type, or of ``rows``.
 
         Args:
-            node_type: A text-rich type.
-            rows: Which of its nodes, and in which order; all unless given.
+            node_type: A text-rich type of the network.
+            rows: Rows of the type, in any order; all of them unless given.
+
+        Example:
+            >>> network.texts("paper", [0])
         """
         return self._values(node_type, "text", rows)
 
     def text_batches(self, node_type: NodeType) -> Iterator[list[str]]:
-        """All texts in row order, in lists of some thousands."""
+        """All texts in row order, in lists of some thousands.
+
+        Args:
+            node_type: A text-rich type of the network.
+        """
         for batch in self._table(node_type).select(["text"]).to_batches(max_chunksize=16_384):
             validated(batch, self._nodes(node_type), REBUILD)
             yield [str(text) for text in batch.column(0).to_pylist()]
@@ -265,8 +275,11 @@ class Network:
         """What to show a person: a node's name, else its text, else its id.
 
         Args:
-            node_type: The type of the nodes.
-            rows: Which of them, and in which order; all unless given.
+            node_type: A node type of the network.
+            rows: Rows of the type, in any order; all of them unless given.
+
+        Example:
+            >>> network.names("author", network.rows("author", ["a17"]))
         """
         rows = None if rows is None else list(rows)
         columns = [c for c in DISPLAYED if c in self.columns(node_type)]
@@ -274,7 +287,11 @@ class Network:
         return [next(filter(None, node_values)) for node_values in values]
 
     def name_series(self, node_type: NodeType) -> pl.Series:
-        """What ``names`` gives for all nodes, as a polars series."""
+        """What ``names`` gives for all nodes, as a polars series.
+
+        Args:
+            node_type: A node type of the network.
+        """
         columns = [c for c in DISPLAYED if c in self.columns(node_type)]
         frame = pl.DataFrame({c: self._series(node_type, c) for c in columns})
         first_filled = pl.coalesce(*(pl.when(pl.col(c) != "").then(pl.col(c)) for c in columns))
@@ -284,7 +301,7 @@ class Network:
         """The names of the columns kept for display (``keep`` and ``attributes`` in the specification).
 
         Args:
-            node_type: The type of the nodes.
+            node_type: A node type of the network.
         """
         return tuple(own_name(c) for c in self.columns(node_type) if node_column(c).prefix)
 
@@ -292,8 +309,11 @@ class Network:
         """The values of one of the ``attributes`` as text, null where missing; see ``attribute_kinds``.
 
         Args:
-            node_type: The type of the nodes.
-            name: One of ``attributes(node_type)``.
+            node_type: A node type of the network.
+            name: One of the attributes of the type.
+
+        Example:
+            >>> network.attribute("paper", "year").cast(int).mean()
         """
         return self._series(node_type, f"{FEATURE}{name}")
 
@@ -301,31 +321,46 @@ class Network:
         """A list of labels per node, empty where it has none; ``label_kinds`` says single or multi.
 
         Args:
-            node_type: A type whose specification has a label.
+            node_type: A node type of the network.
+
+        Example:
+            >>> network.labels("paper").explode().value_counts()
         """
         return self._specified(node_type, "label")
 
     def has_times(self, node_type: NodeType) -> bool:
+        """Whether the specification names a column of times for the type.
+
+        Args:
+            node_type: A node type of the network.
+        """
         return "time" in self.columns(node_type)
 
     def times(self, node_type: NodeType) -> NDArray[np.float64]:
         """The time of each node, NaN where unknown.
 
         Args:
-            node_type: A type whose specification has a time.
+            node_type: A node type of the network.
         """
         return self._specified(node_type, "time").fill_null(float("nan")).to_numpy()
 
     def splits(self, node_type: NodeType) -> pl.Series:
-        """The user's own 'train', 'validation' or 'test' per node, null where there is none."""
+        """The user's own 'train', 'validation' or 'test' per node, null where there is none.
+
+        Args:
+            node_type: A node type of the network.
+        """
         return self._specified(node_type, "split")
 
     def rows(self, node_type: NodeType, ids: Sequence[str]) -> NDArray[np.int64]:
         """The row of each id; an unknown id is an error.
 
         Args:
-            node_type: The type of the nodes.
-            ids: The user's ids.
+            node_type: A node type of the network.
+            ids: Ids as they are in your tables.
+
+        Example:
+            >>> network.rows("paper", ["p01", "p02"])
         """
         lookup = pl.DataFrame({"id": pl.Series(ids, dtype=pl.String)})
         known = self._id_frame(node_type).join(lookup.unique(), on="id", how="semi")
@@ -336,7 +371,16 @@ class Network:
         return rows.to_numpy().astype(np.int64)
 
     def adjacency(self, center: NodeType, neighbor: NodeType) -> Adjacency:
-        """The neighbours of one type of all nodes of type ``center``, both directions of each relation."""
+        """The neighbours of one type of all nodes of type ``center``, both directions of each relation.
+
+        Args:
+            center: The node type whose nodes have the neighbours.
+            neighbor: The node type of the neighbours.
+
+        Example:
+            >>> adjacency = network.adjacency("paper", "author")
+            >>> adjacency.neighbor[adjacency.indptr[7] : adjacency.indptr[8]]  # the authors of paper 7
+        """
         key = (center, neighbor)
         if key not in self._adjacency:
             folder = self.path / "adjacency" / f"{center}--{neighbor}"
@@ -348,7 +392,10 @@ class Network:
         """The edges of a relation as (source rows, target rows), sorted.
 
         Args:
-            relation: The name of the relation.
+            relation: A relation of the specification.
+
+        Example:
+            >>> sources, targets = network.edges("cites")
         """
         forward = self.schema.relation(relation).forward
         number = self.schema.edge_types.index(forward)
@@ -358,8 +405,8 @@ class Network:
         """The weights or times of a relation's edges in the order of ``edges``; None if it has none.
 
         Args:
-            relation: The name of the relation.
-            column: ``"weight"`` or ``"time"``.
+            relation: A relation of the specification.
+            column: "weight" or "time".
         """
         if column not in self.edge_columns.get(relation, ()):
             return None
@@ -371,11 +418,20 @@ class Network:
         return values[adjacency.positions(self.schema.edge_types.index(forward))]
 
     def id_series(self, node_type: NodeType) -> pl.Series:
-        """The ids of a type as a polars series, memory-mapped."""
+        """The ids of a type as a polars series, memory-mapped.
+
+        Args:
+            node_type: A node type of the network.
+        """
         return self._series(node_type, "id").alias("id")
 
     def column(self, node_type: NodeType, name: str) -> pa.ChunkedArray:
-        """A stored column (``id``, ``text``) as Arrow, memory-mapped."""
+        """A stored column (``id``, ``text``) as Arrow, memory-mapped.
+
+        Args:
+            node_type: A node type of the network.
+            name: One of ``columns`` of the type.
+        """
         values = self._table(node_type).column(name)
         if (node_type, name) not in self._validated:
             validated(values, self._nodes(node_type), REBUILD)
@@ -383,11 +439,19 @@ class Network:
         return values
 
     def columns(self, node_type: NodeType) -> tuple[str, ...]:
-        """The stored columns of a type, in the order of ``network.columns``."""
+        """The stored columns of a type, in the order of ``network.columns``.
+
+        Args:
+            node_type: A node type of the network.
+        """
         return tuple(self._table(node_type).column_names)
 
     def batches(self, node_type: NodeType) -> Iterator[pa.RecordBatch]:
-        """All stored columns in row order, in batches of some thousand nodes."""
+        """All stored columns in row order, in batches of some thousand nodes.
+
+        Args:
+            node_type: A node type of the network.
+        """
         for batch in self._table(node_type).to_batches(max_chunksize=16_384):
             yield validated(batch, self._nodes(node_type), REBUILD)
 

@@ -32,7 +32,7 @@ class Disk:
     spool: int  # states of all texts, while embedding
     vectors: int  # of all nodes, and their signatures; ids come on top
     checkpoints: int  # the last one with its moments, the best one, the model, and a mean of weights
-    cached: int  # states of neighbours, while training with --neighbor-states cached
+    cached: int  # states of neighbours, while training on cached ones
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from heterformer.embedding.options import EmbedOptions
 from heterformer.errors import InputError, OptionError
 from heterformer.models.contract import HeterogeneousEncoder
 from heterformer.models.inference import TOKENS
-from heterformer.models.options import ModelOptions
+from heterformer.models.options import BackboneOptions, ModelOptions
 from heterformer.models.plm.loading import load_plm_config
 from heterformer.models.plm.minilm import backbone_path
 from heterformer.models.registry import MODELS
@@ -56,7 +56,7 @@ class ModelSize:
     def from_options(cls, schema: Schema, options: TrainingOptions) -> ModelSize:
         """Of the model that ``heterformer train`` would make. Nothing is loaded but a configuration."""
         chosen = options.model.resolved()
-        if chosen.family == "bag of words":
+        if not isinstance(chosen, BackboneOptions):
             problem = f"is {chosen.name!r}, which has no backbone to plan for; expected another model."
             raise OptionError(options, "model", problem)
         plm, model = _configured(schema, chosen)
@@ -64,7 +64,6 @@ class ModelSize:
         groups = {n: sum(p.numel() for p in group) for n, group in model.parameter_groups().items()}
         frozen = sum(p.numel() for p in model.parameters() if not p.requires_grad)
         sparse = tokens.numel() if options.sparse_tokens and tokens.requires_grad else 0
-        kinds, readout_kinds = (tuple(getattr(model, n, ())) for n in ("kinds", "readout_kinds"))
         textless_dim = model.config.textless_dim if isinstance(model, HeterogeneousEncoder) else 0
         return cls(
             frozen=frozen,
@@ -79,9 +78,9 @@ class ModelSize:
             token_width=tokens.shape[1],
             textless_dim=textless_dim if groups["textless"] else 0,
             learns_textless=bool(set(schema.textless) & set(model.embedded_types)),
-            states=_states(chosen, plm.num_hidden_layers),
-            kinds=kinds,
-            readout_kinds=readout_kinds,
+            states=model.states_per_text,
+            kinds=tuple(model.kinds),
+            readout_kinds=tuple(model.readout_kinds),
             first_only=chosen.readout == "cls",
         )
 
@@ -102,18 +101,6 @@ def _configured(schema: Schema, chosen: ModelOptions) -> tuple[Any, Any]:
         model = kind(kind.config_class(backbone=plm.to_diff_dict(), schema=schema.to_dict(), **values))
         model.limit_training()
     return plm, model
-
-
-def _states(chosen: ModelOptions, layers: int) -> int:
-    """S: nested models give a state per layer but the first, cascaded ones one, text alone none.
-
-    A network readout reads a text's final vector as well.
-    """
-    if getattr(chosen, "network_readout", "none") in ("both", "text_rich"):
-        return layers
-    if chosen.family == "text-only" or getattr(chosen, "virtual_tokens", "both") in ("textless", "none"):
-        return 0
-    return layers - 1 if chosen.family == "nested" else 1
 
 
 @dataclass(frozen=True)

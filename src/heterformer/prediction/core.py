@@ -47,7 +47,7 @@ def predict(
     """Predict the classes, or the number, of nodes.
 
     Args:
-        run: A run that ``heterformer finetune`` or ``train --tasks classification`` wrote.
+        run: A run that ``finetune`` wrote, or ``train`` with ``tasks=("classification",)``.
         nodes: Ids of the nodes; unless given, all nodes of the type that the run predicts for.
         network: Another network of the same types, with nodes that training did not see.
         out: Write the predictions to this Parquet file as well.

@@ -76,6 +76,10 @@ class Recommender:
             top: How many nodes to return for each user.
             exclude_known: Leave out what is linked to the user already.
             where: A filter over the columns of the recommended type: ``"year >= 2015"``.
+
+        Example:
+            >>> [hit.name for hit in recommender.recommend("u1", top=5)[0].ranking.hits]
+            >>> recommender.recommend(likes=["book-7", "book-9"])
         """
         users = [users] if isinstance(users, str) else list(users)
         check_request(users, likes, where)
@@ -145,6 +149,11 @@ class Recommender:
         """(d,): the vector of a textless node that is not in the network, joined to the rows ``items``.
 
         Its embedding is folded in from the items' texts; a model that aggregates neighbours has them as well.
+
+        Args:
+            node_type: The type of the node, which has no text.
+            relation: The predicted relation that joins it to its items.
+            items: Rows of its items.
         """
         model = self._model
         tokens = open_tokens(self.network, model.tokenizer, model.schema.max_tokens)

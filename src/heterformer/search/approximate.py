@@ -22,7 +22,7 @@ from heterformer.digests import bytes_digest, check_sizes, write_digests
 from heterformer.errors import InputError, OptionError
 from heterformer.files import damaged, reading, replace_folder
 from heterformer.progress import progress_bar
-from heterformer.search.index import BLOCK, NONE, ExactIndex, Matrix, Queries, Rows, TopRows, top_rows
+from heterformer.search.index import NONE, ROWS_AT_ONCE, ExactIndex, Matrix, Queries, Rows, TopRows, top_rows
 from heterformer.search.options import SearchOptions
 
 APPROXIMATE_FROM = 1_000_000  # nodes; benchmarks/search_index.py has the figures
@@ -125,8 +125,8 @@ def _trained_lists(faiss: Any, matrix: Matrix) -> Any:
     with progress_bar("indexing", 2 * count, "vectors") as bar:
         lists.train(_floats(matrix[training_rows]))
         bar.advance(count)
-        for start in range(0, count, BLOCK):
-            block = matrix[start : start + BLOCK]
+        for start in range(0, count, ROWS_AT_ONCE):
+            block = matrix[start : start + ROWS_AT_ONCE]
             lists.add(_floats(block))
             bar.advance(len(block))
     return lists

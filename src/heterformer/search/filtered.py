@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from heterformer.search.index import BLOCK, NONE, Index, Matrix, Rows, TopRows, top_rows
+from heterformer.search.index import NONE, ROWS_AT_ONCE, Index, Matrix, Rows, TopRows, top_rows
 
 FEW = 100_000  # rows among which exact search takes less than asking an index again and again
 
@@ -36,7 +36,9 @@ def search_among(
     return best_among(matrix, query, rows, k)
 
 
-def best_among(matrix: Matrix, query: NDArray[np.float32], rows: Rows, k: int, block: int = BLOCK) -> TopRows:
+def best_among(
+    matrix: Matrix, query: NDArray[np.float32], rows: Rows, k: int, block: int = ROWS_AT_ONCE
+) -> TopRows:
     """The same by exact search, a block of rows at a time."""
     best = top_rows(matrix, query, NONE, k)
     for start in range(0, len(rows), block):

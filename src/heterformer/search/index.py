@@ -12,7 +12,7 @@ Matrix = NDArray[Any]  # (n, d) float32 or float16, usually memory-mapped
 Queries = NDArray[np.float32]  # (Q, d)
 Rows = NDArray[np.int64]
 
-BLOCK = 16_384  # rows whose scores are held at a time: 24 MB of vectors of 384 numbers
+ROWS_AT_ONCE = 16_384  # rows whose scores are held at a time: 24 MB of vectors of 384 numbers
 ROUNDING = 1e-6  # by which a float32 product may be off, relative to the lengths of its factors
 NONE: Rows = np.empty(0, dtype=np.int64)
 
@@ -38,7 +38,7 @@ class ExactIndex:
 
     name = "exact"
 
-    def __init__(self, matrix: Matrix, block: int = BLOCK) -> None:
+    def __init__(self, matrix: Matrix, block: int = ROWS_AT_ONCE) -> None:
         self.matrix, self.block = matrix, block
 
     def search(self, queries: Queries, k: int, without: Rows = NONE) -> list[TopRows]:

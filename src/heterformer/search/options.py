@@ -18,8 +18,8 @@ class SearchOptions:
     """The query's neighbours, the types to rank, and how to search."""
 
     neighbors: Annotated[tuple[str, ...], arg(name="with", metavar="TYPE=NAME"), UseAppendAction] = ()
-    """A neighbour of the query text, by id or name: author="Jane Doe". On the command line a node type is an
-    option as well: --author "Jane Doe"."""
+    """A neighbour of the query text, by id or name: author="Jane Doe". On the command line each node type
+    is a flag of its own as well."""
     like: Annotated[str, arg(metavar="ID")] = ""
     """Search with this node, given by id or name, instead of a query text; it need not have a text."""
     like_type: Annotated[str, arg(metavar="TYPE")] = ""

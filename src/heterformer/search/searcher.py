@@ -25,9 +25,9 @@ from heterformer.search.run_weights import RunWeights
 from heterformer.search.store import SearchStore
 from heterformer.training.run import Run
 
-CONSIDERED = 200  # neighbours of each type that may support a result
+MAX_NEIGHBORS = 200  # of each type that may support a result
 SUPPORTING = 3  # of them that a result has at most
-TYPICAL = 1024  # nodes that a type's usual inner products are estimated from
+TYPICAL = 1024  # nodes that the usual inner products with a type are estimated from
 
 
 @dataclass(frozen=True)
@@ -164,6 +164,10 @@ class Searcher:
             exclude_known: Leave out nodes that are neighbours of the query already.
             index: Exact search, an approximate index, or ("auto") an index for types of a million nodes.
             where: A filter over the columns of the ranked types: ``"year >= 2015 and venue == 'ACL'"``.
+
+        Example:
+            >>> answer = searcher.search(like="p01", types=["author"], top=3)
+            >>> [(hit.id, hit.score) for hit in answer.rankings[0].hits]
         """
         if top < 1:
             raise OptionError(SearchOptions, "top", f"is {top}, expected at least 1.")
@@ -190,7 +194,16 @@ class Searcher:
         )
 
     def text(self, text: str, neighbors: Sequence[Node] = ()) -> Query:
-        """The query for a text, encoded alone or with neighbours."""
+        """The query for a text, encoded alone or with neighbours.
+
+        Args:
+            text: The query text.
+            neighbors: Nodes that are neighbours of the text.
+
+        Example:
+            >>> query = searcher.text("news recommendation")
+            >>> searcher.rank(query, "paper", top=5).hits[0].name
+        """
         vector = self.encode(text, neighbors)
         width = self.store.matrix(self.store.types[0]).shape[1]
         if len(vector) != width and width == self.store.vectors.metadata.get("width"):
@@ -205,12 +218,24 @@ class Searcher:
         return Query(vector, neighbors=tuple(neighbors))
 
     def encode(self, text: str, neighbors: Sequence[Node] = ()) -> NDArray[np.float32]:
-        """(d,): the vector of a query text."""
+        """(d,): the vector of a query text.
+
+        Args:
+            text: The query text.
+            neighbors: Nodes that are neighbours of the text.
+        """
         encoder = self.encoder if self.student is None else self.student
         return encoder.encode(text, neighbors)
 
     def like(self, node: Node | str) -> Query:
-        """The query for a node, which may be given by id or name: its own vector."""
+        """The query for a node, which may be given by id or name: its own vector.
+
+        Args:
+            node: A node, or its id or name.
+
+        Example:
+            >>> searcher.rank(searcher.like("p01"), "author").hits
+        """
         if not isinstance(node, Node):
             node = find_node(self.network, node, self.schema.node_types)
         return Query(self.store.matrix(node.node_type)[node.row].astype(np.float32), node=node)
@@ -224,11 +249,18 @@ class Searcher:
         exclude_known: bool = False,
         index: IndexChoice = "auto",
         where: str = "",
-        considered: int = CONSIDERED,
+        max_neighbors: int = MAX_NEIGHBORS,
     ) -> Ranking:
         """The best nodes of one type, the query's own node left out.
 
-        ``considered`` is how many neighbours of each type may support a result.
+        Args:
+            query: What ``text`` or ``like`` gave.
+            node_type: The type whose nodes are ranked.
+            top: How many nodes to return.
+            exclude_known: Leave out nodes that are neighbours of the query already.
+            index: Exact search, an approximate index, or ("auto") an index for a type of a million nodes.
+            where: A filter over the columns of the type.
+            max_neighbors: How many neighbours of each type may support a result.
         """
         rows = matching_rows(self.network, node_type, where) if where else None
         node_index, known = self.store.index(node_type, index), self.known(query, node_type)
@@ -239,7 +271,7 @@ class Searcher:
         else:
             best = search_among(node_index, self.store.matrix(node_type), query.vector, top, rows, without)
         ids, names = self.network.ids(node_type, best.rows), self.network.names(node_type, best.rows)
-        supporting = _SupportingNeighbors(self.store, self.network, query, considered)
+        supporting = _SupportingNeighbors(self.store, self.network, query, max_neighbors)
         hits = [
             Hit(
                 i,
@@ -254,7 +286,12 @@ class Searcher:
         return Ranking(node_type, candidates, node_index.name, tuple(hits))
 
     def known(self, query: Query, node_type: NodeType) -> Rows:
-        """The rows of a type's nodes that are neighbours of the query."""
+        """The rows of a type's nodes that are neighbours of the query.
+
+        Args:
+            query: What ``text`` or ``like`` gave.
+            node_type: The type of the neighbours.
+        """
         if query.node is not None:
             return neighbor_rows(self.network, query.node, node_type)
         return np.unique(
@@ -262,7 +299,11 @@ class Searcher:
         )
 
     def default_types(self, query: Query) -> tuple[NodeType, ...]:
-        """The types to rank by default: for a text, what it may be linked to; for a node, text-rich ones."""
+        """The types to rank by default: for a text, what it may be linked to; for a node, text-rich ones.
+
+        Args:
+            query: What ``text`` or ``like`` gave.
+        """
         if query.node is None:
             return (self.schema.target_type,)
         own = query.node.node_type
@@ -279,8 +320,8 @@ class _SupportingNeighbors:
     deviation of its type; a neighbour below the mean supports nothing.
     """
 
-    def __init__(self, store: SearchStore, network: Network, query: Query, considered: int) -> None:
-        self.store, self.network, self.query, self.considered = store, network, query, considered
+    def __init__(self, store: SearchStore, network: Network, query: Query, max_neighbors: int) -> None:
+        self.store, self.network, self.query, self.max_neighbors = store, network, query, max_neighbors
         self._typical: dict[NodeType, tuple[float, float]] = {}
 
     def neighbors(self, node: Node) -> tuple[SupportingNeighbor, ...]:
@@ -297,7 +338,7 @@ class _SupportingNeighbors:
 
     def _of_type(self, node: Node, node_type: NodeType) -> list[tuple[float, Node, float]]:
         """(standard score, neighbour, inner product) of the best neighbours of one type."""
-        rows = neighbor_rows(self.network, node, node_type)[: self.considered]
+        rows = neighbor_rows(self.network, node, node_type)[: self.max_neighbors]
         if self.query.node is not None and self.query.node.node_type == node_type:
             rows = rows[rows != self.query.node.row]
         scores = self._scores(node_type, rows)  # (r,)
@@ -312,15 +353,18 @@ class _SupportingNeighbors:
 
     def _typical_scores(self, node_type: NodeType) -> tuple[float, float]:
         if node_type not in self._typical:
-            count = self.network.schema.counts[node_type]
-            rows = np.linspace(0, count - 1, min(count, TYPICAL)).astype(np.int64)
-            scores = self._scores(node_type, rows)
+            scores = self._scores(node_type, typical_rows(self.network.schema.counts[node_type]))
             self._typical[node_type] = (float(scores.mean()), float(scores.std()) or 1.0)
         return self._typical[node_type]
 
     def _scores(self, node_type: NodeType, rows: Rows) -> NDArray[np.float32]:
         vectors = self.store.matrix(node_type)[rows].astype(np.float32)  # (r, d)
         return vectors @ self.query.vector
+
+
+def typical_rows(count: int) -> Rows:
+    """Rows of a type with ``count`` nodes that stand for all of them."""
+    return np.linspace(0, count - 1, min(count, TYPICAL)).astype(np.int64)
 
 
 def neighbor_rows(network: Network, node: Node, node_type: NodeType) -> Rows:

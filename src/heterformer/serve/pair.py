@@ -9,11 +9,10 @@ import numpy as np
 
 from heterformer.network.lookup import Node
 from heterformer.network.store import Network
-from heterformer.search.searcher import Named, Searcher, neighbor_rows
+from heterformer.search.searcher import Named, Searcher, neighbor_rows, typical_rows
 from heterformer.serve.errors import NotFoundError
 
 SHARED = 50  # neighbours of one type that both have, at most
-TYPICAL = 1024  # nodes that a score is compared with
 
 
 def compare_pair(searcher: Searcher, one: Node, other: Node) -> dict[str, Any]:
@@ -25,7 +24,7 @@ def compare_pair(searcher: Searcher, one: Node, other: Node) -> dict[str, Any]:
     score = float(first @ second)
     lengths = float(np.linalg.norm(first) * np.linalg.norm(second))
     matrix = searcher.store.matrix(other.node_type)
-    rows = np.linspace(0, len(matrix) - 1, min(len(matrix), TYPICAL)).astype(np.int64)
+    rows = typical_rows(len(matrix))
     rows = rows[rows != one.row] if one.node_type == other.node_type else rows
     others = matrix[rows].astype(np.float64) @ first  # (r,)
     return {

@@ -23,7 +23,6 @@ from heterformer.device import chosen_device, chosen_precision
 from heterformer.distributed import ProcessGroup
 from heterformer.errors import InputError
 from heterformer.models.contract import NodeEncoder
-from heterformer.models.plm.backbone import text_vectors
 from heterformer.models.plm.loading import load_tokenizer
 from heterformer.models.plm.minilm import backbone_path
 from heterformer.models.registry import untrained_model
@@ -79,7 +78,7 @@ class Learner:
         self.supervision = self._supervision()
         self.optimizers = Optimizers(self.model, options)
         self.position = Position()
-        self.links = self._link_batches() if "links" in options.tasks else None
+        self.links = self._link_batches() if "link_prediction" in options.tasks else None
         self.batches = self.links or self._labelled_batches()  # whose passes are the epochs
         with self.processes.main_process_first():
             self.cached = self._cached_states()
@@ -212,8 +211,8 @@ class Learner:
 
     def _text_vectors(self, texts: Texts) -> Tensor:
         with self.autocast():
-            packing = self.model.pack(texts)
-            return text_vectors(self.model.backbone, packing, self.model.config.readout)  # (U, d)
+            vectors: Tensor = self.model.text_vectors(texts)  # (U, d)
+        return vectors
 
     def _total_steps(self) -> int:
         most = self.options.epochs * self.batches.steps_per_epoch - self.batches.skipped

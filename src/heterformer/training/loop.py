@@ -25,7 +25,6 @@ from heterformer.training.callbacks import Callback, TrainingProgress
 from heterformer.training.early_stopping import EarlyStopping
 from heterformer.training.initial_weights import say_if_pairs_were_seen, take_over
 from heterformer.training.learner import Learner
-from heterformer.training.model_card import write_model_card
 from heterformer.training.names import start_from_names
 from heterformer.training.options import WATCHABLE, TrainingOptions
 from heterformer.training.run import Run
@@ -59,7 +58,7 @@ class Trainer(Learner):
         self.validation_pairs = {
             relation: self.split.without_hidden(self.split.pairs[relation.name].validation, relation)[:most]
             for relation in network.schema.predicted
-            if "links" in options.tasks
+            if "link_prediction" in options.tasks
         }
         for relation, pairs in self.validation_pairs.items():
             if not len(pairs):
@@ -70,13 +69,17 @@ class Trainer(Learner):
                 )
         self.sinks: list[Sink] = open_sinks(run, options) if self.processes.is_main else []
 
-    def train(self) -> None:
+    def train(self) -> str:
+        """Train to the end and leave the best model in the run folder; gives why it ended.
+
+        Nothing is given if the run was complete before. The run is complete once its card is written.
+        """
         self._restore_or_warm_up()
         if (reason := self._over()) and self.was_complete:
             if self.processes.is_main:
                 self.run.write_digests()
             say(f"{self.run.path}: {reason} at step {self.position.step}; nothing to do.")
-            return
+            return ""
         if self.processes.is_main:
             remove_file(self.run.path / CARD)
         alone = self.processes.world_size == 1
@@ -89,8 +92,10 @@ class Trainer(Learner):
         if self._stops(interrupted):
             say(f"{self.run.path}: saved at step {self.position.step}; the same command resumes.")
             raise KeyboardInterrupt
+        reason = self._over()
         if self.processes.is_main:
-            self._finish()
+            self._save_best_model()
+        return reason
 
     def _restore_or_warm_up(self) -> None:
         if self.goes_on:
@@ -337,9 +342,8 @@ class Trainer(Learner):
         if self.processes.is_main:
             self.run.save_checkpoint(self.model, self.optimizers, self.position, self.early, self.average)
 
-    def _finish(self) -> None:
+    def _save_best_model(self) -> None:
         """Leave the best model, ready for ``from_pretrained``, in the run folder."""
-        reason = self._over()
         if self.cached is not None:
             self.cached.remove()
         self.run.load_best(self.model)
@@ -348,8 +352,9 @@ class Trainer(Learner):
             self.run.save_best(self.model)
         with filled(self.run.path) as folder:
             self.model.save_pretrained(folder)
-        write_model_card(self.run, self.network, self.model, self.early, reason)
-        self.run.write_digests()
+
+    def say_result(self, reason: str) -> None:
+        """Say why training ended, how good the model is, and what to do next."""
         if self.options.watched == "prec":
             self._say_if_no_better_than_chance()
         heading, following = metric_heading(self.options.watched), "evaluate"
@@ -366,4 +371,4 @@ class Trainer(Learner):
         chance = sum(shares[relation.name] * chance_prec(pairs, size) for relation, pairs in every)
         if no_better_than_chance(self.early.best, chance, sum(len(pairs) for _, pairs in every)):
             problem = f"no better than chance ({chance:.4f}); the model has learnt nothing yet"
-            say(f"{self.run.path}: the best validation PREC is {problem}.")
+            say(f"{self.run.path}: the best validation {metric_heading('prec')} is {problem}.")

@@ -34,7 +34,7 @@ def _card(run: Run, network: Network, model: NodeEncoder, early: EarlyStopping, 
     chosen = "\n".join(f"| {name} | {markdown_text(str(value))} |" for name, value in values)
     relations = ", ".join(f"`{r.name}` ({r.source} to {r.target})" for r in schema.predicted)
     predicted = f"the relation{'s' * (len(schema.predicted) > 1)} {relations}"
-    learnt = [f"{predicted} with in-batch negatives"] * ("links" in options.tasks)
+    learnt = [f"{predicted} with in-batch negatives"] * ("link_prediction" in options.tasks)
     if model.head is not None:
         what = "numbers" if model.head.config.kind == "number" else "classes"
         learnt.append(f"the {what} of {model.head.config.node_type} nodes")

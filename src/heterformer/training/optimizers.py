@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import AdamW, Optimizer, SparseAdam
 
+from heterformer.models.backbone_encoder import BackboneEncoder
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.plm.layouts import layout_class
 from heterformer.training.options import TrainingOptions
@@ -31,7 +32,7 @@ class Optimizers:
             sparse = {id(tokens.weight)} if options.sparse_tokens else set()
         backbone = [p for p in groups["backbone"] if id(p) not in sparse]
         rates = [(backbone, options.learning_rate)]
-        if options.layer_decay < 1:
+        if options.layer_decay < 1 and isinstance(model, BackboneEncoder):
             rates = _rates_by_layer(model, backbone, options.learning_rate, options.layer_decay)
         rates.append((groups["new"], options.new_rate))
         self.dense: Optimizer = AdamW(
@@ -99,7 +100,7 @@ def _restored(optimizer: Optimizer, name: str, value: Tensor) -> Any:
 
 
 def _rates_by_layer(
-    model: NodeEncoder, parameters: list[nn.Parameter], rate: float, decay: float
+    model: BackboneEncoder, parameters: list[nn.Parameter], rate: float, decay: float
 ) -> list[tuple[list[nn.Parameter], float]]:
     """The learning rates of a backbone's layers; the last has ``rate``, the embeddings have the least."""
     layers = list(layout_class(model.backbone).layers_of(model.backbone))

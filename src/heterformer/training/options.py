@@ -2,58 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
-from difflib import get_close_matches
-from pathlib import Path
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import Annotated, Any, Literal
 
 from tyro.conf import arg
 
-from heterformer.errors import InputError, OptionError
-from heterformer.models.options import (
-    MODEL_OPTIONS,
-    EveryModelOptions,
-    HeterformerOptions,
-    ModelOptions,
-    TextlessOptions,
-)
-from heterformer.models.plm.reading import PAPER
+from heterformer.errors import OptionError
+from heterformer.models.options import MODEL_OPTIONS, EveryModelOptions, HeterformerOptions, ModelOptions
 from heterformer.network.schema import Relation, Schema
 from heterformer.network.split.options import SplitOptions
 from heterformer.network.target_options import SupervisedTask
-from heterformer.options import MAX_LARGE_SEED, check_seed, expected, option_types, read_value
-from heterformer.recipe import RECIPE, Default
+from heterformer.options import MAX_LARGE_SEED, check_above, check_seed
+from heterformer.recipe import RECIPE
 from heterformer.recipe import earlier as earlier_defaults
+from heterformer.training.flat_options import from_flat
 from heterformer.training.supervision_options import SupervisionOptions
+from heterformer.training.warm_up_options import WarmUpOptions
 
-Task = Literal["links", "classification", "regression"]
+Task = Literal["link_prediction", "classification", "regression"]
+EARLIER_TASKS = {"links": "link_prediction"}  # as some saved runs have it
 # The metrics of each task that are better if higher, the usual one first; with labels, theirs come first.
 WATCHABLE: dict[Task, tuple[str, ...]] = {
     "classification": ("macro", "micro"),
     "regression": ("r2",),
-    "links": ("prec", "mrr", "ndcg"),
+    "link_prediction": ("prec", "mrr", "ndcg"),
 }
-
-# Options that may change when a run is resumed. A micro-batch changes only what dropout draws.
-RESUMABLE = (
-    "max_steps",
-    "max_minutes",
-    "epochs",
-    "checkpoint_minutes",
-    "tensorboard",
-    "wandb",
-    "mlflow",
-    "device",
-    "compile",
-    "micro_batch",
-)
-
-# Options that decide nothing for models without neighbours, stored states, tables or textless nodes.
-OF_NEIGHBORS = ("neighbor_dropout", "neighbor_dropout_of")
-OF_STORED_STATES = ("neighbor_states", "refresh_every", "hard_negatives")
-OF_TABLES = ("textless_learning_rate",)
-OF_TEXTLESS_NODES = ("warm_up",)
 
 # Values of options that a run's configuration lacks because it is older than they are.
 EARLIER = earlier_defaults(
@@ -62,51 +36,6 @@ EARLIER = earlier_defaults(
 
 TEXTLESS_END_CORRECTION = 1.5  # the popularity correction where one end has no text, see docs/results.md
 MAX_CORRECTION = 10.0
-
-# The paper's hyper-parameter table and its plain loss; what the paper leaves open is as its words suggest.
-PRESETS: dict[str, dict[str, Any]] = {
-    "paper": {
-        "backbone": "bert-base-uncased",
-        "aggregation_init": "random",
-        "network_readout": "none",
-        **{name: PAPER[name] for name in ("neighbor_pooling", "readout", "normalize", "temperature")},
-        "batch_size": 30,
-        "learning_rate": 1e-5,
-        "new_learning_rate": 1e-5,
-        "textless_learning_rate": 1e-5,
-        "weight_decay": 1e-3,
-        "adam_epsilon": 1e-8,
-        "patience": 3,
-        "schedule": "constant",
-        "positives": "fixed",
-        "neighbor_dropout": 0.0,
-        "neighbor_states": "live",
-        "false_negatives": "keep",
-        "popularity_correction": 0.0,
-        "sparse_tokens": False,
-        "validation_pairs": 1_000_000_000,
-    }
-}
-
-
-@dataclass(frozen=True)
-class WarmUpOptions:
-    """The warm-up of textless nodes (Eq. 10), for all models that have vectors of them."""
-
-    warm_up: bool = True
-    """Warm up textless embeddings on the frozen backbone's vectors before training."""
-    warm_up_epochs: int = 30
-    """Maximum number of passes over the edges of textless nodes."""
-    warm_up_batch_size: int = 512
-    """Edges per warm-up step; their texts are each other's negatives."""
-    warm_up_learning_rate: float = 0.01
-    """Learning rate of the warm-up."""
-    warm_up_patience: int = 3
-    """Number of passes without a better validation score after which the warm-up stops."""
-
-    def __post_init__(self) -> None:
-        positive = ("epochs", "batch_size", "learning_rate", "patience")
-        _check_above(self, {f"warm_up_{name}": 0 for name in positive})
 
 
 @dataclass(frozen=True)
@@ -127,8 +56,8 @@ class TrainingOptions:
     split: Annotated[SplitOptions, arg(name="split")] = field(default_factory=SplitOptions)
     warm_up: Annotated[WarmUpOptions, arg(name="")] = field(default_factory=WarmUpOptions)
     labels: Annotated[SupervisionOptions, arg(name="labels")] = field(default_factory=SupervisionOptions)
-    tasks: tuple[Task, ...] = ("links",)
-    """What to learn: links, classes of labelled nodes, numbers; links and one of the others at once."""
+    tasks: tuple[Task, ...] = ("link_prediction",)
+    """What to learn: link prediction, classes of labelled nodes, numbers; or links and one of the others."""
     watch: str | None = None
     """The validation metric that early stopping maximises: prec, mrr or ndcg of links, macro or micro of
     classes, r2 of numbers; unless given, prec, and with labels macro or r2."""
@@ -215,7 +144,7 @@ class TrainingOptions:
         rates = ("learning_rate", "new_learning_rate", "textless_learning_rate", "adam_epsilon")
         others = ("max_grad_norm", "refresh_every", "micro_batch")
         bounds = dict.fromkeys((*positive, *rates, *others), 0)
-        _check_above(self, {"batch_size": 1, "average_last": 1, "max_steps": -1, **bounds})
+        check_above(self, {"batch_size": 1, "average_last": 1, "max_steps": -1, **bounds})
         if self.hard_negatives > 0 and self.neighbor_states == "live":
             problem = (
                 f"is {self.hard_negatives}, but {{neighbor_states}} is live; they are mined from cached ones."
@@ -248,21 +177,23 @@ class TrainingOptions:
 
     def _check_tasks(self) -> None:
         listed = ", ".join(self.tasks) or "empty"
-        if len(self.tasks) != len(set(self.tasks)) or len(self.tasks) - ("links" in self.tasks) > 1:
-            problem = f"are {listed}, expected links, one of classification and regression, or links and one."
-            raise OptionError(self, "tasks", problem)
+        if len(self.tasks) != len(set(self.tasks)) or len(self.tasks) - ("link_prediction" in self.tasks) > 1:
+            expected = "expected link_prediction, classification or regression, or the first with another"
+            raise OptionError(self, "tasks", f"are {listed}, {expected}.")
         if not self.tasks:
-            raise OptionError(self, "tasks", "is empty, expected links, classification or regression.")
+            raise OptionError(
+                self, "tasks", "is empty, expected link_prediction, classification or regression."
+            )
         if self.watch is not None and self.watch not in self.watchable:
             problem = f"is {self.watch!r}, expected one of {', '.join(self.watchable)}."
             raise OptionError(self, "watch", problem)
-        if self.hard_negatives and "links" not in self.tasks:
-            raise OptionError(self, "hard_negatives", "need the task 'links', which {tasks} lacks.")
+        if self.hard_negatives and "link_prediction" not in self.tasks:
+            raise OptionError(self, "hard_negatives", "need the task link_prediction, which {tasks} lacks.")
 
     @property
     def supervised_task(self) -> SupervisedTask | None:
         """The task that learns from labels, if there is one."""
-        return next((task for task in self.tasks if task != "links"), None)
+        return next((task for task in self.tasks if task != "link_prediction"), None)
 
     @property
     def watchable(self) -> tuple[str, ...]:
@@ -306,6 +237,10 @@ class TrainingOptions:
         """The inverse of ``to_dict``; with the options of ``model`` instead of the model's own.
 
         Runs of version 0.1 saved the options of all models: those of other models are left out.
+
+        Args:
+            values: What ``to_dict`` gave, or the ``options`` of a run's ``config.yaml``.
+            model: Take the options of this class instead of those of the model that ``values`` name.
         """
         values, saved = {**EARLIER, **values}, dict(values.get("model", {}))
         kind = MODEL_OPTIONS[saved.pop("model", HeterformerOptions.name)] if model is None else model
@@ -315,7 +250,7 @@ class TrainingOptions:
         values["split"] = SplitOptions(**values.get("split", {}))
         values["warm_up"] = WarmUpOptions(**values.get("warm_up", {}))
         values["labels"] = SupervisionOptions(**values.get("labels", {}))
-        values["tasks"] = tuple(values.get("tasks", ("links",)))
+        values["tasks"] = current_tasks(values.get("tasks", ("link_prediction",)))
         return cls(**values)
 
     @classmethod
@@ -330,155 +265,11 @@ class TrainingOptions:
         Example:
             >>> TrainingOptions.from_flat({"model": "bert_hgt", "textless_dim": 32, "max_steps": 100})
         """
-        flat = flattened(values)
-        flat = options_of_init(flat) | flat
-        name = str(flat.pop("model", HeterformerOptions.name))
-        if name not in MODEL_OPTIONS:
-            problem = f"is {name!r}, expected one of {', '.join(MODEL_OPTIONS)}."
-            raise OptionError(cls, "model", problem)
-        kind = model or MODEL_OPTIONS[name]
-        groups: dict[str, dict[str, Any]] = {group: {} for group in ("", "model", *GROUPS)}
-        places = _places(kind)
-        for key, value in flat.items():
-            if key not in places:
-                raise _unknown(key, kind, places)
-            group, owner, field_name, hint = places[key]
-            try:
-                groups[group][field_name] = read_value(value, hint)
-            except ValueError:
-                problem = f"is {value!r}, expected {expected(hint)}."
-                raise OptionError(owner, field_name, problem) from None
-        parts = {"model": kind, **GROUPS}
-        return cls(**{group: part(**groups[group]) for group, part in parts.items()}, **groups[""])
+        if isinstance(tasks := values.get("tasks"), (list, tuple)):
+            values = {**values, "tasks": current_tasks(tasks)}
+        return from_flat(cls, values, model)
 
 
-GROUPS = {"split": SplitOptions, "warm_up": WarmUpOptions, "labels": SupervisionOptions}
-"""The groups of options beside those of the model."""
-
-
-def _prefix(group: str) -> str:
-    """What begins the flat names of a group's options."""
-    return f"{group}." if group in ("split", "labels") else ""
-
-
-_Place = tuple[str, type, str, Any]  # group, class, field, type
-
-
-def _places(model: type[ModelOptions]) -> dict[str, _Place]:
-    """Where each flat name belongs."""
-    places: dict[str, _Place] = {}
-    own = {name: hint for name, hint in option_types(TrainingOptions).items() if not is_dataclass(hint)}
-    places |= {name: ("", TrainingOptions, name, hint) for name, hint in own.items()}
-    for group, kind in {"model": model, **GROUPS}.items():
-        prefix = _prefix(group)
-        places |= {prefix + n: (group, kind, n, hint) for n, hint in option_types(kind).items()}
-    return places
-
-
-def option_hints(options: TrainingOptions) -> dict[str, Any]:
-    """The type of every option by its flat name, as ``from_flat`` takes them."""
-    return {name: place[3] for name, place in _places(type(options.model)).items()}
-
-
-def flattened(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Options by flat name, whether they are given one by one or in groups."""
-    flat: dict[str, Any] = {}
-    for name, value in values.items():
-        if isinstance(value, ModelOptions):
-            flat |= {"model": value.name} | asdict(value)
-            continue
-        group = asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
-        if not isinstance(group, Mapping):
-            flat[name.replace("-", "_")] = value
-            continue
-        prefix = _prefix(name)
-        flat |= {prefix + n.replace("-", "_"): v for n, v in group.items()}
-    return flat
-
-
-def options_of_init(flat: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of the model of the run that ``init`` names, unless another model is asked for."""
-    if not (init := flat.get("init")):
-        return {}
-    import yaml  # which help does without
-
-    path = Path(str(init)) / "config.yaml"
-    try:
-        saved = dict(yaml.safe_load(path.read_text(encoding="utf-8"))["options"]["model"])
-        kind = MODEL_OPTIONS[saved.pop("model", HeterformerOptions.name)]
-    except (OSError, ValueError, KeyError, TypeError, yaml.YAMLError):
-        problem = f"is {str(init)!r}, expected the folder of a run that 'heterformer train' wrote."
-        raise OptionError(TrainingOptions, "init", problem) from None
-    if flat.get("model", kind.name) != kind.name:
-        return {}
-    own = {name: value for name, value in saved.items() if name in kind.option_names()}
-    return {"model": kind.name, **kind.earlier, **own}
-
-
-def _unknown(name: str, model: type[ModelOptions], places: Mapping[str, _Place]) -> InputError:
-    if name in EveryModelOptions.option_names():
-        return lacking(model, name)
-    guess = get_close_matches(name, ["model", *places], n=1)
-    hint = f" (did you mean {guess[0]!r}?)" if guess else ""
-    return InputError(f"no option {name!r}{hint}.")
-
-
-def unused_options(model: type[ModelOptions]) -> tuple[str, ...]:
-    """The fields of ``TrainingOptions`` that decide nothing for a model."""
-    reads_neighbors = model.family != "text-only"
-    stores_states = reads_neighbors and model.states_can_be_cached
-    return (
-        *(() if reads_neighbors else OF_NEIGHBORS),
-        *(() if stores_states else OF_STORED_STATES),
-        *(() if model.has_embedding_table else OF_TABLES),
-        *(() if issubclass(model, TextlessOptions) else OF_TEXTLESS_NODES),
-    )
-
-
-def lacking(model: type[ModelOptions], option: str) -> OptionError:
-    """The error of an option that other models have."""
-    return OptionError(None, "model", f"{model.name} has no option {{{option}}}.")
-
-
-def _check_above(options: TrainingOptions | WarmUpOptions, bounds: dict[str, int]) -> None:
-    for name, bound in bounds.items():
-        value = getattr(options, name)
-        if value not in (None, "auto") and value <= bound:
-            least = "0 or more" if bound < 0 else f"more than {bound}"
-            raise OptionError(options, name, f"is {value}, expected {least}.")
-
-
-def changed_options(before: TrainingOptions, now: TrainingOptions) -> list[str]:
-    """The names of options that differ and decide the result. Others may change when a run is resumed."""
-    old, new = flat_options(before), flat_options(now)
-    if old["neighbor_states"] == new["neighbor_states"] == "live":
-        del new["refresh_every"]  # nothing is refreshed
-    return [name for name in new if name not in RESUMABLE and old.get(name, new[name]) != new[name]]
-
-
-def keep_earlier_defaults(
-    saved: TrainingOptions, current: TrainingOptions, recipe: Mapping[str, Default] = RECIPE
-) -> tuple[TrainingOptions, list[str]]:
-    """The current options for a saved run, with its own values of options whose default has changed since.
-
-    The same command must resume a run although a default is another one now. Also gives the names of the
-    options that are kept.
-    """
-    before, now, kept = flat_options(saved), flat_options(current), []
-    values: dict[str, Any] = {}
-    for name, default in recipe.items():
-        differ = name in before and name in now and before[name] != now[name]
-        if differ and (before[name], now[name]) == (default.earlier, default.value):
-            values[name] = before[name]
-            kept.append(f"{name} {before[name]}")
-    of_model = {name: value for name, value in values.items() if name in current.model.option_names()}
-    own = {name: value for name, value in values.items() if name not in of_model}
-    return replace(current, model=replace(current.model, **of_model), **own), kept
-
-
-def flat_options(options: TrainingOptions) -> dict[str, Any]:
-    """Every option by its flat name, as ``from_flat`` takes them."""
-    own = {f.name: getattr(options, f.name) for f in fields(options)}
-    groups = {group: asdict(own.pop(group)) for group in ("model", *GROUPS)}
-    prefixed = {_prefix(g) + name: value for g, values in groups.items() for name, value in values.items()}
-    return {**own, "model": options.model.name, **prefixed}
+def current_tasks(names: Iterable[str]) -> tuple[Any, ...]:
+    """The tasks of a saved configuration, which may have an earlier name of one."""
+    return tuple(EARLIER_TASKS.get(name, name) for name in names)

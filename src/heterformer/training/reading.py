@@ -10,7 +10,7 @@ import numpy as np
 
 from heterformer.arrays import Ints
 from heterformer.errors import InputError
-from heterformer.models.options import AUTO, ModelOptions
+from heterformer.models.options import ModelOptions
 from heterformer.models.plm.backbone import load_backbone
 from heterformer.models.plm.inspection import Inspection, inspect_backbone
 from heterformer.models.plm.loading import hub_json, is_hub_name, load_tokenizer
@@ -25,14 +25,10 @@ PAIRS = 256  # that are looked at: a second or two of a small backbone
 TOKENS = 64  # of each text
 
 
-def open_names(model: ModelOptions) -> list[str]:
-    """The options of reading a backbone that are 'auto'."""
-    return [name for name in PAPER if getattr(model, name, None) == AUTO]
-
-
 def read_as_saved(model: ModelOptions, saved: ModelOptions) -> ModelOptions:
     """The options with those that a run or comparison has decided already in the place of 'auto'."""
-    return replace(model, **{n: getattr(saved, n) for n in open_names(model) if hasattr(saved, n)})
+    known = saved.option_names()
+    return replace(model, **{name: getattr(saved, name) for name in model.open_names() if name in known})
 
 
 def read_as_suits(
@@ -43,7 +39,7 @@ def read_as_suits(
     ``pairs`` gives the training pairs of the first predicted relation. They are looked at only if the
     backbone's files leave something open: no validation or test pair has a say.
     """
-    names = open_names(model)
+    names = model.open_names()
     if not names:
         return model
     declared = declared_options(model.backbone) or _hub_options(model.backbone)

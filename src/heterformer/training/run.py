@@ -28,7 +28,8 @@ from heterformer.training.averaging import WeightAverage
 from heterformer.training.early_stopping import EarlyStopping
 from heterformer.training.loss_scale import LossScale
 from heterformer.training.optimizers import Optimizers
-from heterformer.training.options import TrainingOptions, changed_options
+from heterformer.training.options import TrainingOptions
+from heterformer.training.resuming import changed_options
 from heterformer.training.run_folder import CONFIG, METRICS, REPORTS, SPLIT, RunFolder, logged_lines
 from heterformer.untrusted import check_no_links_out, short_repr
 
@@ -169,6 +170,9 @@ class Run(RunFolder):
 
         Args:
             tables: Load the embeddings of textless nodes; without them their tables are empty.
+
+        Example:
+            >>> vector = Run("runs/papers").model().encode("news recommendation")
         """
         weights = self.weights
         with reading(self.path):
@@ -215,8 +219,11 @@ class Run(RunFolder):
         """The run's own split: made and stored the first time, the same ever after.
 
         Args:
-            network: The network that the run was trained on.
-            options: How to divide a run that has no split yet; unless given, by the run's own options.
+            network: The network that the run was trained on, or one that has grown from it.
+            options: How to divide the pairs if that was not done yet; unless given, the run's own options.
+
+        Example:
+            >>> run.split(run.network()).test  # (pairs, 2): rows of queries and keys
         """
         path = self.path / SPLIT
         if not path.is_file():

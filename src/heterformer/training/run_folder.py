@@ -75,7 +75,11 @@ class RunFolder:
         return network
 
     def open_network(self, path: Path | str | None) -> Network:
-        """The run's own network or, if ``path`` is given, another one of the same types."""
+        """The run's own network or, if ``path`` is given, another one of the same types.
+
+        Args:
+            path: The other network's folder, or None.
+        """
         if path is None:
             return self.network()
         self.config()  # refuses a folder that is no run
@@ -93,7 +97,11 @@ class RunFolder:
         return True
 
     def new_rows(self, network: Network) -> dict[NodeType, Ints]:
-        """By type, the rows of nodes that the run's own network lacks; none if that is gone or the same."""
+        """By type, the rows of nodes that the run's own network lacks; none if that is gone or the same.
+
+        Args:
+            network: A network of the same types.
+        """
         if network.fingerprint == self.config()["fingerprint"] or not self.has_own_network:
             return {}
         own = self.network()

@@ -17,8 +17,10 @@ from heterformer.temporary import remove_path, remove_scratch
 from heterformer.training.callbacks import Callback
 from heterformer.training.keywords import training_options
 from heterformer.training.loop import Trainer
-from heterformer.training.options import TrainingOptions, keep_earlier_defaults
+from heterformer.training.model_card import write_model_card
+from heterformer.training.options import TrainingOptions
 from heterformer.training.reading import read_as_saved
+from heterformer.training.resuming import keep_earlier_defaults
 from heterformer.training.run import Run
 
 
@@ -73,7 +75,10 @@ def train(
         try:
             trainer = Trainer(network, run, options, processes, callback)
             try:
-                trainer.train()
+                if (reason := trainer.train()) and processes.is_main:
+                    write_model_card(run, network, trainer.model, trainer.early, reason)
+                    run.write_digests()
+                    trainer.say_result(reason)
             finally:
                 for sink in trainer.sinks:
                     sink.close()

@@ -13,6 +13,7 @@ from torch.optim import Adam, Optimizer, SparseAdam
 from heterformer.arrays import Ints
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.distributed import ProcessGroup
+from heterformer.metrics import metric_heading
 from heterformer.models.contract import HeterogeneousEncoder, NodeEncoder
 from heterformer.models.inference import CHUNK, plm_vectors
 from heterformer.models.textless import TextlessNodes
@@ -22,7 +23,7 @@ from heterformer.progress import progress_bar
 from heterformer.ranking import ranks
 from heterformer.training.early_stopping import EarlyStopping
 from heterformer.training.losses import link_prediction_loss
-from heterformer.training.options import WarmUpOptions
+from heterformer.training.warm_up_options import WarmUpOptions
 
 HELD_OUT, TEST_BATCH = 2000, 100  # edges per type for the validation figure, and how many are ranked together
 
@@ -137,7 +138,7 @@ def _warm_up_type(
                 warm_up_step(textless, node_type, rows, texts, vectors[texts], optimizers)
             figure = _reciprocal_rank(textless, node_type, held_out, vectors)
             bar.advance()
-            bar.describe(f"warming {node_type} nodes up, MRR {figure:.3f}")
+            bar.describe(f"warming {node_type} nodes up, {metric_heading('mrr')} {figure:.3f}")
             if early.update(figure, epoch) or not len(held_out.rows):
                 best = [p.detach().clone() for p in parameters]
             elif early.should_stop:

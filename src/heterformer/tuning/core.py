@@ -14,7 +14,8 @@ from heterformer.files import file_lock, write_text
 from heterformer.network.store import Network
 from heterformer.progress import say
 from heterformer.training.callbacks import TrainingProgress
-from heterformer.training.options import TrainingOptions, flat_options
+from heterformer.training.flat_options import flat_options
+from heterformer.training.options import TrainingOptions
 from heterformer.training.train import train
 from heterformer.tuning.options import TuneOptions
 from heterformer.tuning.ranges import Range, read_ranges

@@ -8,7 +8,8 @@ from typing import Any, Protocol
 
 from heterformer.errors import OptionError
 from heterformer.options import expected, read_value
-from heterformer.training.options import TrainingOptions, flat_options, option_hints
+from heterformer.training.flat_options import flat_options, option_hints
+from heterformer.training.options import TrainingOptions
 from heterformer.tuning.options import TuneOptions
 
 RATES = ("learning_rate", "new_learning_rate", "textless_learning_rate")

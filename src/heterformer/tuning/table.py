@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from heterformer.metrics import metric_heading
 from heterformer.tables import Sheet, four_digits
 from heterformer.tuning.core import Tuning
 
@@ -25,8 +26,9 @@ def tuning_table(tuning: Tuning) -> Sheet:
         )
         for trial in ranked[:SHOWN]
     )
-    headings = ("trial", "state", *(name.replace("_", " ") for name in names), "steps", "PREC")
-    note = f"{len(tuning.trials)} trials; PREC of the validation pairs; best: trial {tuning.best.number}"
+    heading = metric_heading("prec")
+    headings = ("trial", "state", *(name.replace("_", " ") for name in names), "steps", heading)
+    note = f"{len(tuning.trials)} trials; {heading} of the validation pairs; best: trial {tuning.best.number}"
     return Sheet("Trials", headings, rows, note, text_columns=2)
 
 

@@ -149,7 +149,7 @@ def distill(run: RunFolder, out: OutFolder, options: Annotated[DistillOptions, a
         options: How long the student learns, and from what.
     """
     _quiet_transformers()
-    from heterformer.distillation.core import distill as distill_run
+    from heterformer.distillation.entry import distill as distill_run
     from heterformer.distillation.table import as_json, distillation_table
 
     result = distill_run(run, out, options)

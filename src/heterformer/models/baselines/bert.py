@@ -7,21 +7,19 @@ from torch import Tensor
 from transformers import AutoConfig, AutoModel
 
 from heterformer.batches.batch import Batch, Texts
+from heterformer.models.backbone_encoder import BackboneEncoder
 from heterformer.models.configuration import NodeEncoderConfig
-from heterformer.models.contract import NodeEncoder
 from heterformer.models.options import BertOptions
-from heterformer.models.plm.backbone import text_vectors, without_pooler
-from heterformer.models.plm.loading import untrained_plm
 from heterformer.network.schema import NodeType
 
 
 class PlainBertConfig(NodeEncoderConfig):
-    """BERT's options are those that all models have."""
+    """BERT's options are those that all models with a backbone have."""
 
     options_class = BertOptions
 
 
-class Bert(NodeEncoder):
+class Bert(BackboneEncoder):
     """BERT (Devlin et al., 2019), or whatever PLM the user names: a node's vector is its text's.
 
     Equal to Heterformer without virtual neighbour tokens; unlike all its siblings it sees no neighbour.
@@ -31,12 +29,16 @@ class Bert(NodeEncoder):
 
     def __init__(self, config: PlainBertConfig) -> None:
         super().__init__(config)
-        self.backbone = without_pooler(untrained_plm(config.backbone_config))
+        self.add_backbone()
         self.post_init()
 
     @property
     def neighbor_types(self) -> tuple[NodeType, ...]:
         return ()
+
+    @property
+    def states_per_text(self) -> int:
+        return 0
 
     def text_states(self, texts: Texts) -> Tensor:
         """(U, 0, d): no neighbour states are used."""
@@ -44,8 +46,7 @@ class Bert(NodeEncoder):
 
     def forward(self, batch: Batch, states: Tensor) -> Tensor:
         """(B, d): the PLM's vectors of the centres."""
-        packing = self.pack(batch.texts, batch.centers)
-        return self.maybe_normalize(text_vectors(self.backbone, packing, self.config.readout))
+        return self.maybe_normalize(self.text_vectors(batch.texts, batch.centers))
 
 
 AutoConfig.register(PlainBertConfig.model_type, PlainBertConfig)

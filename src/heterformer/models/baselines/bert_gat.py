@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel
 
 from heterformer.batches.batch import Batch
-from heterformer.models.baselines.cascaded import Cascaded, start_attention, with_self
+from heterformer.models.baselines.cascaded import CascadedPlm, start_attention, with_self
 from heterformer.models.baselines.convolutions import GATConv
 from heterformer.models.configuration import NodeEncoderConfig
 from heterformer.models.options import BertGatOptions
@@ -21,7 +21,7 @@ class BertGatConfig(NodeEncoderConfig):
     options_class = BertGatOptions
 
 
-class BertGat(Cascaded):
+class BertGat(CascadedPlm):
     """GAT (Veličković et al., 2018): ``sum_j a_ij W h_j + b`` over the neighbours and the node itself.
 
     ``a_ij`` is the softmax of ``LeakyReLU(a_1 W h_i + a_2 W h_j)``, head by head (as many as the PLM has).

@@ -12,6 +12,7 @@ from transformers import initialization as init
 
 from heterformer.batches.batch import Batch
 from heterformer.models.baselines.cascaded import (
+    TEXT_RICH,
     HeterogeneousCascaded,
     TypedEdges,
     start_at_identity,
@@ -20,8 +21,6 @@ from heterformer.models.baselines.cascaded import (
 from heterformer.models.baselines.convolutions import HANConv
 from heterformer.models.configuration import NodeEncoderConfig
 from heterformer.models.options import BertHanOptions
-
-TEXT = "text"
 
 
 class BertHanConfig(NodeEncoderConfig):
@@ -45,14 +44,14 @@ class BertHan(HeterogeneousCascaded):
         return NodewiseHan(width, heads, len(self.edge_types))
 
     def start(self, convolution: Any) -> None:
-        start_at_identity(convolution.proj[TEXT].weight)
-        init.zeros_(convolution.proj[TEXT].bias)
+        start_at_identity(convolution.proj[TEXT_RICH].weight)
+        init.zeros_(convolution.proj[TEXT_RICH].bias)
         small = (*convolution.lin_src.values(), *convolution.lin_dst.values(), convolution.q)
         for attention in small:
             init.normal_(attention, std=self.config.initializer_range)
 
     def aggregate(self, centers: Tensor, neighbors: Tensor, batch: Batch) -> Tensor:
-        project = self.convolution.proj[TEXT]
+        project = self.convolution.proj[TEXT_RICH]
         edges = self.typed_edges(project(neighbors), batch)
         vectors: Tensor = self.convolution(project(centers), edges)  # (B, d)
         return vectors
@@ -67,8 +66,8 @@ class NodewiseHan(HANConv):  # type: ignore[misc]
     """
 
     def __init__(self, width: int, heads: int, edge_types: int) -> None:
-        names = [(TEXT, str(number), TEXT) for number in range(edge_types)]
-        super().__init__(width, width, ([TEXT], names), heads)
+        names = [(TEXT_RICH, str(number), TEXT_RICH) for number in range(edge_types)]
+        super().__init__(width, width, ([TEXT_RICH], names), heads)
 
     def forward(self, centers: Tensor, edges: TypedEdges) -> Tensor:
         """(B, d) projected centres and projected neighbours of all kinds to (B, d) vectors."""

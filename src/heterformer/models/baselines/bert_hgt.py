@@ -11,6 +11,7 @@ from transformers import initialization as init
 
 from heterformer.batches.batch import Batch
 from heterformer.models.baselines.cascaded import (
+    TEXT_RICH,
     HeterogeneousCascaded,
     start_at_identity,
 )
@@ -18,8 +19,6 @@ from heterformer.models.baselines.convolutions import HeteroLinear, HGTConv
 from heterformer.models.configuration import NodeEncoderConfig
 from heterformer.models.options import BertHgtOptions
 from heterformer.network.schema import EdgeType, NodeType
-
-TEXT = "text"
 
 
 class BertHgtConfig(NodeEncoderConfig):
@@ -40,7 +39,7 @@ class BertHgt(HeterogeneousCascaded):
 
     def new_convolution(self, width: int) -> nn.Module:
         heads = self.config.backbone_config.num_attention_heads
-        types = [TEXT, *(self.name_of(t) for t in self.schema.textless)]
+        types = [TEXT_RICH, *(self.name_of(t) for t in self.schema.textless)]
         convolution: Any = HGTConv(width, width, (types, [self.triple(r) for r in self.edge_types]), heads)
         for unread in types[1:]:  # textless nodes receive nothing
             del convolution.out_lin.lins[unread], convolution.skip[unread]
@@ -56,17 +55,17 @@ class BertHgt(HeterogeneousCascaded):
             init.zeros_(linear.bias)
         start_at_identity(convolution.k_rel.weight)
         start_at_identity(convolution.v_rel.weight)
-        start_at_identity(convolution.out_lin.lins[TEXT].weight, 2.0)  # GELU has halved small values
-        init.zeros_(convolution.out_lin.lins[TEXT].bias)
-        init.zeros_(convolution.skip[TEXT])
+        start_at_identity(convolution.out_lin.lins[TEXT_RICH].weight, 2.0)  # GELU has halved small values
+        init.zeros_(convolution.out_lin.lins[TEXT_RICH].bias)
+        init.zeros_(convolution.skip[TEXT_RICH])
 
     def aggregate(self, centers: Tensor, neighbors: Tensor, batch: Batch) -> Tensor:
-        nodes = {TEXT: torch.cat([centers, neighbors])}  # (B + U, d)
+        nodes = {TEXT_RICH: torch.cat([centers, neighbors])}  # (B + U, d)
         for t in self.schema.textless:
             nodes[self.name_of(t)] = self.textless.of_batch(batch, t)  # (n, d)
         # All edge types, in their order: the convolution takes it for granted that they are sorted.
         edges = {self.triple(r): self.edges_of(r, len(centers), batch) for r in self.edge_types}
-        vectors: Tensor = self.convolution(nodes, edges)[TEXT][: len(centers)]  # (B, d)
+        vectors: Tensor = self.convolution(nodes, edges)[TEXT_RICH][: len(centers)]  # (B, d)
         return vectors
 
     def edges_of(self, r: EdgeType, centers: int, batch: Batch) -> Tensor:
@@ -78,10 +77,10 @@ class BertHgt(HeterogeneousCascaded):
 
     def name_of(self, node_type: NodeType) -> str:
         """A name that is no attribute of PyTorch's dictionaries of modules, whatever the user's is."""
-        return TEXT if node_type in self.schema.text_rich else f"textless_{node_type}"
+        return TEXT_RICH if node_type in self.schema.text_rich else f"textless_{node_type}"
 
     def triple(self, r: EdgeType) -> tuple[str, str, str]:
-        return self.name_of(r.neighbor), r.name, TEXT
+        return self.name_of(r.neighbor), r.name, TEXT_RICH
 
 
 class RelationMatrices(HeteroLinear):  # type: ignore[misc]

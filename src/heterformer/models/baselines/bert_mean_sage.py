@@ -9,7 +9,7 @@ from transformers import AutoConfig, AutoModel
 from transformers import initialization as init
 
 from heterformer.batches.batch import Batch
-from heterformer.models.baselines.cascaded import Cascaded, start_at_identity
+from heterformer.models.baselines.cascaded import Cascaded, CascadedPlm, start_at_identity
 from heterformer.models.baselines.convolutions import SAGEConv
 from heterformer.models.configuration import NodeEncoderConfig
 from heterformer.models.options import BertMeanSageOptions
@@ -21,15 +21,12 @@ class BertMeanSageConfig(NodeEncoderConfig):
     options_class = BertMeanSageOptions
 
 
-class BertMeanSage(Cascaded):
+class MeanAggregator(Cascaded):
     """GraphSAGE (Hamilton et al., 2017) with the mean aggregator: ``W_1 h_i + W_2 mean_j h_j + b``.
 
-    Homogeneous. Unlike BERT+GAT all neighbours count alike; unlike MeanSAGE the texts are read by a PLM.
     It starts as half the node's own vector and half its neighbours' mean. No activation, as it is the last
     layer; whether vectors have length 1 is the option ``normalize`` of all models.
     """
-
-    config_class = BertMeanSageConfig
 
     def new_convolution(self, width: int) -> nn.Module:
         convolution: nn.Module = SAGEConv(width, width, aggr="mean")
@@ -43,6 +40,15 @@ class BertMeanSage(Cascaded):
     def aggregate(self, centers: Tensor, neighbors: Tensor, batch: Batch) -> Tensor:
         vectors: Tensor = self.convolution((neighbors, centers), self.text_edges(batch))  # (B, d)
         return vectors
+
+
+class BertMeanSage(MeanAggregator, CascadedPlm):
+    """GraphSAGE with the mean aggregator behind a PLM.
+
+    Homogeneous. Unlike BERT+GAT all neighbours count alike; unlike MeanSAGE the texts are read by a PLM.
+    """
+
+    config_class = BertMeanSageConfig
 
 
 AutoConfig.register(BertMeanSageConfig.model_type, BertMeanSageConfig)

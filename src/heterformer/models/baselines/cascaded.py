@@ -15,15 +15,19 @@ from torch import Tensor, nn
 from transformers import initialization as init
 
 from heterformer.batches.batch import Batch, Texts
+from heterformer.models.backbone_encoder import BackboneEncoder
 from heterformer.models.configuration import NodeEncoderConfig
 from heterformer.models.contract import HeterogeneousEncoder, NodeEncoder
-from heterformer.models.plm.backbone import text_vectors, without_pooler
-from heterformer.models.plm.loading import untrained_plm
 from heterformer.models.textless import TextlessNodes
+
+TEXT_RICH = "text"  # torch_geometric's node type for all nodes with text
 
 
 class Cascaded(NodeEncoder):
-    """Base of the family. Homogeneous: text-rich neighbours alone, whatever the edge type."""
+    """Base of all that convolve vectors of texts, whatever reads the texts.
+
+    Homogeneous: text-rich neighbours alone, whatever the edge type.
+    """
 
     convolution: Any
 
@@ -36,9 +40,9 @@ class Cascaded(NodeEncoder):
             with torch.no_grad():
                 self.start(self.convolution)
 
+    @abstractmethod
     def add_inputs(self) -> None:
         """Make what turns nodes into the convolution's input vectors."""
-        self.backbone = without_pooler(untrained_plm(self.config.backbone_config))
 
     @abstractmethod
     def new_convolution(self, width: int) -> nn.Module:
@@ -52,28 +56,32 @@ class Cascaded(NodeEncoder):
     def aggregate(self, centers: Tensor, neighbors: Tensor, batch: Batch) -> Tensor:
         """(B, d) vectors of the centres' own texts and (U, d) of the neighbour texts to (B, d) outputs."""
 
-    def read(self, texts: Texts, index: Tensor | None = None) -> Tensor:
+    @abstractmethod
+    def text_vectors(self, texts: Texts, index: Tensor | None = None) -> Tensor:
         """(U, d): the vectors of ``texts`` (or of those at ``index``), each by itself."""
-        return text_vectors(self.backbone, self.pack(texts, index), self.config.readout)
+
+    @property
+    def states_per_text(self) -> int:
+        return 1
 
     @property
     def states_end_with_vector(self) -> bool:
         return True
 
     def text_states(self, texts: Texts) -> Tensor:
-        """(U, 1, d): the PLM's vectors."""
-        return self.read(texts)[:, None]
+        """(U, 1, d): the texts' own vectors."""
+        return self.text_vectors(texts)[:, None]
 
     def forward(self, batch: Batch, states: Tensor) -> Tensor:
-        """(B, d): the PLM's vectors of the centres, convolved with their neighbours'."""
-        centers = self.read(batch.texts, batch.centers)  # (B, d)
+        """(B, d): the centres' own vectors, convolved with their neighbours'."""
+        centers = self.text_vectors(batch.texts, batch.centers)  # (B, d)
         return self.maybe_normalize(self.aggregate(centers, states[:, 0], batch))
 
     def encode_batch(self, batch: Batch) -> Tensor:
         """(B, d): the same with every text read once, be it centre, neighbour or both."""
         if batch.textless_centers is not None:
             return super().encode_batch(batch)
-        vectors = self.read(batch.texts)  # (U, d)
+        vectors = self.text_vectors(batch.texts)  # (U, d)
         neighbors = vectors[: batch.neighbor_texts]
         return self.maybe_normalize(self.aggregate(vectors[batch.centers], neighbors, batch))
 
@@ -85,6 +93,13 @@ class Cascaded(NodeEncoder):
         return torch.stack([node, torch.cat(center)])
 
 
+class CascadedPlm(BackboneEncoder, Cascaded):
+    """Base of the family: the texts are read by a PLM."""
+
+    def add_inputs(self) -> None:
+        self.add_backbone()
+
+
 @dataclass(frozen=True)
 class TypedEdges:
     """Neighbours of all kinds, and the edges by which they are seen."""
@@ -94,7 +109,7 @@ class TypedEdges:
     kind: Tensor  # (E,): the edge type's number in the model's ``edge_types``
 
 
-class HeterogeneousCascaded(Cascaded, HeterogeneousEncoder):
+class HeterogeneousCascaded(CascadedPlm, HeterogeneousEncoder):
     """The same with textless neighbours, which have embeddings of their own, and with typed edges.
 
     Textless nodes enter as ``W_phi h^(0)`` and are warmed up, like Heterformer's. All text-rich types count

@@ -10,12 +10,11 @@ from transformers import initialization as init
 
 from heterformer.batches.batch import Batch, Texts
 from heterformer.models.aggregation import Aggregation, Neighborhoods
+from heterformer.models.backbone_encoder import BackboneEncoder
 from heterformer.models.configuration import NodeEncoderConfig
-from heterformer.models.contract import NodeEncoder
 from heterformer.models.options import GraphFormersOptions
-from heterformer.models.plm.backbone import layer_states, pooled, without_pooler
+from heterformer.models.plm.backbone import layer_states, pooled
 from heterformer.models.plm.layouts import layout_of
-from heterformer.models.plm.loading import untrained_plm
 
 
 class GraphFormersConfig(NodeEncoderConfig):
@@ -43,7 +42,7 @@ class GraphAttention(Aggregation):
         init.zeros_(self.own_bias)
 
 
-class GraphFormers(NodeEncoder):
+class GraphFormers(BackboneEncoder):
     """GraphFormers (Yang et al., 2021), nested like Heterformer but homogeneous.
 
     Keys and values of each layer but the first hold a token that a centre's graph attention makes of its
@@ -56,12 +55,16 @@ class GraphFormers(NodeEncoder):
     def __init__(self, config: GraphFormersConfig) -> None:
         super().__init__(config)
         plm = config.backbone_config
-        self.backbone = without_pooler(untrained_plm(plm))
+        self.add_backbone()
         self.add_aggregations(plm.hidden_size, plm.num_attention_heads, range(1, plm.num_hidden_layers))
         self.post_init()
 
     def add_aggregations(self, width: int, heads: int, depths: range) -> None:
         self.attentions = nn.ModuleDict({str(depth): GraphAttention(width, heads) for depth in depths})
+
+    @property
+    def states_per_text(self) -> int:
+        return int(self.config.backbone_config.num_hidden_layers) - 1
 
     def text_states(self, texts: Texts) -> Tensor:
         """(U, L, d): the state with which each text enters each layer but the first, all by itself."""

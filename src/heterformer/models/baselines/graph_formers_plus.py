@@ -7,14 +7,12 @@ from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel
 
 from heterformer.batches.batch import Batch
-from heterformer.models.aggregation import Aggregation, EdgeProjections, Neighborhoods
+from heterformer.models.aggregation import NEIGHBOR_KINDS, Aggregation, EdgeProjections, Neighborhoods
 from heterformer.models.baselines.graph_formers import GraphFormers
 from heterformer.models.configuration import NodeEncoderConfig
 from heterformer.models.contract import HeterogeneousEncoder
 from heterformer.models.options import GraphFormersPlusOptions
 from heterformer.models.textless import TextlessNodes
-
-KINDS = ("text_rich", "textless")  # of neighbours, and so of tokens in the last layer
 
 
 class GraphFormersPlusConfig(NodeEncoderConfig):
@@ -35,7 +33,7 @@ class GraphFormersPlus(GraphFormers, HeterogeneousEncoder):
 
     def add_aggregations(self, width: int, heads: int, depths: range) -> None:
         super().add_aggregations(width, heads, depths[:-1])
-        kinds = KINDS if depths else ()  # a PLM of one layer has no layer for tokens
+        kinds = NEIGHBOR_KINDS if depths else ()  # a PLM of one layer has no layer for tokens
         self.edge_types = {kind: self.edge_types_from(getattr(self.schema, kind)) for kind in kinds}
         encodings = self.config.textless_encodings()
         self.textless = TextlessNodes(self.schema, self.config.textless_dim, width, True, encodings)

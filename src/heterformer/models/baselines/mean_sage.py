@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -12,7 +11,7 @@ from transformers import initialization as init
 
 from heterformer.arrays import Ints
 from heterformer.batches.batch import Texts
-from heterformer.models.baselines.bert_mean_sage import BertMeanSage
+from heterformer.models.baselines.bert_mean_sage import MeanAggregator
 from heterformer.models.baselines.tf_idf import TfIdf
 from heterformer.models.configuration import NodeEncoderConfig
 from heterformer.models.options import MeanSageOptions
@@ -29,12 +28,12 @@ class MeanSageConfig(NodeEncoderConfig):
     options_class = MeanSageOptions
 
 
-class MeanSage(BertMeanSage):
+class MeanSage(MeanAggregator):
     """GraphSAGE (Hamilton et al., 2017) on TF-IDF vectors ``x``: ``W_1 E^T x_i + W_2 mean_j E^T x_j + b``.
 
     Homogeneous. Differs from BERT+MeanSAGE in what reads a text: ``E`` starts as a random projection,
     which keeps the angles between bags of words, and is a table learnt from scratch. Its rate is therefore
-    that of the textless tables, ``--textless-learning-rate``.
+    that of the textless tables, ``textless_learning_rate``.
     """
 
     config_class = MeanSageConfig
@@ -47,15 +46,12 @@ class MeanSage(BertMeanSage):
     def width(self) -> int:
         return int(self.config.vector_width or self.config.backbone_config.hidden_size)
 
-    def start_from(self, plm: Any) -> None:
-        """Nothing to take over."""
-
     def prepare(
         self, tokens: PackedTokens, special_tokens: Collection[int], hidden_texts: Ints | None = None
     ) -> None:
         self.words.fit(tokens, special_tokens, hidden_texts)
 
-    def read(self, texts: Texts, index: Tensor | None = None) -> Tensor:
+    def text_vectors(self, texts: Texts, index: Tensor | None = None) -> Tensor:
         vectors: Tensor = self.words(texts if index is None else texts.select(index))  # (U, d)
         return GAIN * vectors
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heterformer.batches.batch import Texts
+from heterformer.metrics import metric_heading
 from heterformer.models.plm.layouts import layout_of
 from heterformer.models.plm.packing import pack
 from heterformer.models.plm.reading import NORMALIZED_TEMPERATURE, PAPER
@@ -52,7 +53,8 @@ class Inspection:
     def __str__(self) -> str:
         names = {"cls": "[CLS]", "mean": "mean"}, {"no": "", "yes": " normalised"}
         figures = [f"{names[0][w[0]]}{names[1][w[1]]} {right.mean():.3f}" for w, right in self.right.items()]
-        ranked = f"untrained PREC of {len(self.right[PAPERS])} training pairs by {', '.join(figures)}"
+        pairs = f"{len(self.right[PAPERS])} training pairs"
+        ranked = f"untrained {metric_heading('prec')} of {pairs} by {', '.join(figures)}"
         return f"{ranked}; cosine of inner [CLS] states {self.cls_similarity:.2f}"
 
 

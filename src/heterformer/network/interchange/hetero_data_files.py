@@ -78,7 +78,7 @@ def save_hetero_data(data: Any, folder: Path | str, spec: dict[str, Any] | None 
 
 
 def load_hetero_data(folder: Path | str) -> Any:
-    """The ``HeteroData`` that ``save_hetero_data`` or 'heterformer export --to hetero-data' wrote."""
+    """The ``HeteroData`` that ``save_hetero_data`` or 'heterformer export' wrote."""
     return _load(Path(folder))[0]
 
 

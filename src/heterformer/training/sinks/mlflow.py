@@ -7,7 +7,8 @@ import os
 import time
 from collections.abc import Mapping
 
-from heterformer.training.options import TrainingOptions, flat_options
+from heterformer.training.flat_options import flat_options
+from heterformer.training.options import TrainingOptions
 from heterformer.training.run import Run
 
 TAG = "heterformer.run"  # by which a resumed run is found again

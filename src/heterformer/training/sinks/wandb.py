@@ -6,7 +6,8 @@ import hashlib
 import os
 from collections.abc import Mapping
 
-from heterformer.training.options import TrainingOptions, flat_options
+from heterformer.training.flat_options import flat_options
+from heterformer.training.options import TrainingOptions
 from heterformer.training.run import Run
 
 
