@@ -76,7 +76,7 @@ def widths_table(by_width: Mapping[int, Sequence[LinkPrediction]], title: str) -
             for part, cells in _readings(results[number], label):
                 lines.append((name, "" if part == ALONE else str(width), part, *cells))
                 name = ""
-    note = "vectors are cut to their first numbers, as 'heterformer embed RUN OUT --width' cuts them"
+    note = "vectors are cut to their first numbers, as 'heterformer embed' with width cuts them"
     return Sheet(title, ("relation", "width", "part", *RANKING_HEADINGS), tuple(lines), note, text_columns=3)
 
 

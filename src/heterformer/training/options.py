@@ -210,7 +210,12 @@ class TrainingOptions:
         return replace(self, model=self.model.resolved(), new_learning_rate=self.new_rate)
 
     def correction_of(self, schema: Schema, relation: Relation) -> float:
-        """The popularity correction of one predicted relation, 'auto' being decided."""
+        """The popularity correction of one predicted relation, 'auto' being decided.
+
+        Args:
+            schema: The network's schema.
+            relation: The predicted relation.
+        """
         if self.popularity_correction != "auto":
             return self.popularity_correction
         return 0.0 if schema.textless_end(relation) is None else TEXTLESS_END_CORRECTION
