@@ -12,8 +12,8 @@ AnyInts = NDArray[np.integer[Any]]
 Bools = NDArray[np.bool_]
 
 
-def bisect_rows(values: AnyInts, start: AnyInts, stop: AnyInts, wanted: AnyInts) -> NDArray[np.int64]:
-    """For each row, the first position in the ascending ``values[start:stop]`` that is not below ``wanted``.
+def bisect_rows(values: AnyInts, start: AnyInts, stop: AnyInts, target: AnyInts) -> NDArray[np.int64]:
+    """For each row, the first position in the ascending ``values[start:stop]`` that is not below ``target``.
 
     All rows are searched at once, in as many steps as the longest row has bits.
     """
@@ -22,7 +22,7 @@ def bisect_rows(values: AnyInts, start: AnyInts, stop: AnyInts, wanted: AnyInts)
     longest = int((high - low).max(initial=0))
     for _ in range(longest.bit_length()):
         middle = (low + high) >> 1
-        below = (middle < high) & (values[np.minimum(middle, last)] < wanted)
+        below = (middle < high) & (values[np.minimum(middle, last)] < target)
         low = np.where(below, middle + 1, low)
         high = np.where(below, high, np.maximum(middle, low))
     return low

@@ -121,7 +121,7 @@ def ranking_metrics(
         "alone_full": alone_full,
     }
     every = (*RANKING_METRICS, *QUERY_ALONE_METRICS)
-    return {m.name: m.mean(of) for m in every if (of := ranks[m.ranking]) is not None}
+    return {m.name: m.mean(own_ranks) for m in every if (own_ranks := ranks[m.ranking]) is not None}
 
 
 def chance_metrics(in_batch: Ranks, full: Ranks) -> dict[str, float]:

@@ -59,8 +59,8 @@ def check_range(values: NDArray[Any], low: int, stop: int, path: Path, remedy: s
         part = values[start : start + NUMBERS_AT_ONCE]
         if int(part.min()) < low or int(part.max()) >= stop:
             wrong = start + int(((part < low) | (part >= stop)).argmax())
-            found = f"number {wrong:,} is {values[wrong]}"
-            raise damaged(path, f"{found}, expected {low} to {stop - 1:,}", remedy)
+            problem = f"number {wrong:,} is {values[wrong]}"
+            raise damaged(path, f"{problem}, expected {low} to {stop - 1:,}", remedy)
 
 
 def check_offsets(

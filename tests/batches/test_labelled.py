@@ -50,7 +50,7 @@ def test_a_step_in_several_batches() -> None:
     made = batches(nodes_at_once=5)
     sizes = [len(batch.centers) for batch in made.of_run_step(0)]
     assert sizes == [5, 5, 5, 1]
-    assert [batch.first for batch in made.of_run_step(0)] == [0, 5, 10, 15]
+    assert [batch.offset for batch in made.of_run_step(0)] == [0, 5, 10, 15]
     assert (labels(made, 0) == labels(batches(), 0)).all()
 
 

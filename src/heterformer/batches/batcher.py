@@ -216,15 +216,15 @@ class Batcher:
     ) -> dict[NodeType, CenterAttributes]:
         """Of the centres in groups of one type each; those marked in ``alone`` have none, like a query."""
         attributes: dict[NodeType, CenterAttributes] = {}
-        first, place = 0, 0  # among the batch's centres, which have text, and among all that were given
+        offset, place = 0, 0  # among the batch's centres, which have text, and among all that were given
         for node_type, rows in groups:
             is_shown = np.ones(len(rows), dtype=bool) if alone is None else ~alone[place : place + len(rows)]
             place += len(rows)
             if node_type in self.attributes:
-                center = first + np.flatnonzero(is_shown)
+                center = offset + np.flatnonzero(is_shown)
                 tensors = map(torch.from_numpy, (center, *self.attributes[node_type].select(rows[is_shown])))
                 attributes[node_type] = CenterAttributes(*tensors)
-            first += len(rows) * (node_type in self.schema.text_rich)
+            offset += len(rows) * (node_type in self.schema.text_rich)
         return attributes
 
     def _sampled(

@@ -37,8 +37,8 @@ def known_neighbors(
     schema = visible.network.schema
     relation = relation or schema.predicted[0]
     view = visible.adjacency(relation.source, relation.target)
-    first, count = view.rank(view.adjacency.indptr[queries]), view.counts(queries)
-    entries = view.position(ranges(first, first + count))
+    start, count = view.rank(view.adjacency.indptr[queries]), view.counts(queries)
+    entries = view.position(ranges(start, start + count))
     edge_types = [relation.forward]
     if relation.source == relation.target:
         edge_types.append(relation.backward)

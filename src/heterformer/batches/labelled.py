@@ -24,7 +24,7 @@ class LabelledBatch(Batch):
     """Centres and what is to be predicted for each. It can hold a part of its step's nodes."""
 
     targets: Tensor | None = None  # (n, C)
-    first: int = 0  # the place of its first node in the step
+    offset: int = 0  # the place of its first node in the step
     nodes_of_step: int = 0
 
 
@@ -64,8 +64,8 @@ class LabelledBatches:
         stop = min((rank + 1) * most, len(chosen))
         sampler = SeededSampler(stream_key(NEIGHBORS, self.seed, epoch, step))
         return [
-            self._batch(chosen[first : min(first + self.nodes_at_once, stop)], sampler, first, len(chosen))
-            for first in range(rank * most, stop, self.nodes_at_once)
+            self._batch(chosen[offset : min(offset + self.nodes_at_once, stop)], sampler, offset, len(chosen))
+            for offset in range(rank * most, stop, self.nodes_at_once)
         ]
 
     def of_run_step(self, step: int) -> list[LabelledBatch]:
@@ -73,7 +73,7 @@ class LabelledBatches:
         return self.batches(*divmod(step + self.skipped, self.steps_per_epoch))
 
     def _batch(
-        self, chosen: NDArray[np.int64], sampler: SeededSampler, first: int, total: int
+        self, chosen: NDArray[np.int64], sampler: SeededSampler, offset: int, total: int
     ) -> LabelledBatch:
         node_type, rows = self.targets.node_type, self.targets.rows[chosen]
         if node_type in self.batcher.schema.text_rich:
@@ -82,4 +82,4 @@ class LabelledBatches:
             batch = self.batcher.textless(node_type, rows, sampler, self.textless_fan_out)
         values: dict[str, Any] = {field.name: getattr(batch, field.name) for field in fields(batch)}
         targets = torch.from_numpy(self.targets.values[chosen])
-        return LabelledBatch(**values, targets=targets, first=first, nodes_of_step=total)
+        return LabelledBatch(**values, targets=targets, offset=offset, nodes_of_step=total)

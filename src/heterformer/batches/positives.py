@@ -64,8 +64,8 @@ def _visible_targets(
     schema = visible.network.schema
     relation = relation or schema.predicted[0]
     view = visible.adjacency(relation.source, relation.target)
-    first, count = view.rank(view.adjacency.indptr[queries]), view.counts(queries)
-    entries = view.position(ranges(first, first + count))
+    start, count = view.rank(view.adjacency.indptr[queries]), view.counts(queries)
+    entries = view.position(ranges(start, start + count))
     # The entries of a query are of all edge types: it is no target of those that point at it.
     entries_of_relation = view.adjacency.edge_type[entries] == schema.edge_types.index(relation.forward)
     row = np.repeat(np.arange(len(queries)), count)[entries_of_relation]
@@ -84,7 +84,7 @@ def _by_weight(
     chosen = np.searchsorted(ends, before + random * total, side="right")
     # Sums are rounded: the edge must be the row's own, and have a weight.
     own = np.flatnonzero(weights > 0)
-    first, stop = np.searchsorted(row[own], [np.arange(len(random)), np.arange(1, len(random) + 1)])
-    some = stop > first
-    place = np.clip(np.searchsorted(own, chosen), first, np.maximum(stop - 1, first))
+    start, stop = np.searchsorted(row[own], [np.arange(len(random)), np.arange(1, len(random) + 1)])
+    some = stop > start
+    place = np.clip(np.searchsorted(own, chosen), start, np.maximum(stop - 1, start))
     return own[np.minimum(place, max(len(own) - 1, 0))] if len(own) else chosen, some

@@ -51,8 +51,8 @@ def smallest_priorities(
         # The smallest so far beside the next edges: what is the smallest of all is never lost.
         more = np.repeat(np.arange(len(centers)), high - low)
         edges = view.position(ranges(start + low, start + high))
-        if (shown := _shown(view, more, edges, allowed)) is not None:
-            more, edges = more[shown], edges[shown]
+        if (visible_edges := _shown(view, more, edges, allowed)) is not None:
+            more, edges = more[visible_edges], edges[visible_edges]
         place, positions = np.concatenate([place, more]), np.concatenate([positions, edges])
         priorities = np.concatenate([priorities, _weighed(numbers(more, edges), view, edges)])
         kept = _smallest(place, priorities, fan_out)

@@ -84,10 +84,10 @@ def sample_by_priority(
     """
     adjacency = view.adjacency
     own = mixed(centers.astype(np.uint64) + key)  # (C,)
-    first = adjacency.indptr[centers]
+    start = adjacency.indptr[centers]
 
     def numbers(place: Ints, edges: Ints) -> Hashes:
-        return mixed(own[place] + (edges - first[place]).astype(np.uint64) * GOLDEN)
+        return mixed(own[place] + (edges - start[place]).astype(np.uint64) * GOLDEN)
 
     center, position = smallest_priorities(view, centers, fan_out, numbers, allowed)
     return Sample(center, adjacency.neighbor[position], adjacency.edge_type[position])

@@ -23,9 +23,9 @@ def value_of(words: Sequence[str], name: str) -> str | None:
     """The value of ``--name`` on a command line; the last one, as tyro takes it."""
     value = None
     for word, following in zip_longest(words, words[1:]):
-        flag, equals, given = word.partition("=")
+        flag, equals, inline = word.partition("=")
         if flag == f"--{name}":
-            value = given if equals else following
+            value = inline if equals else following
     return value
 
 

@@ -44,8 +44,8 @@ def training_defaults(words: Sequence[str], every_model: bool = False) -> Traini
     config = _config(Path(path)) if path is not None else {}
     is_saved = isinstance(config.get("model"), Mapping)
     flat = flattened(config)
-    asked = {"init": value_of(words, "init") or flat.get("init"), "model": value_of(words, "model")}
-    flat = options_of_init({name: value for name, value in asked.items() if value}) | flat
+    start = {"init": value_of(words, "init") or flat.get("init"), "model": value_of(words, "model")}
+    flat = options_of_init({name: value for name, value in start.items() if value}) | flat
     saved_name = str(flat.pop("model", HeterformerOptions.name))
     if saved_name not in MODEL_OPTIONS:
         problem = f"is {saved_name!r}, expected one of {', '.join(MODEL_OPTIONS)}."

@@ -182,14 +182,14 @@ def _comparison(
     network: Network,
     out: Path,
     options: TrainingOptions,
-    asked: Sequence[Job],
+    new_jobs: Sequence[Job],
     evaluation: ComparisonOptions,
 ) -> Comparison:
-    """All runs of the folder, and those asked for, in the order of the paper's tables."""
+    """All runs of the folder, and new ones, in the order of the paper's tables."""
     stored = [Job(out, network.path, VARIANTS[name], seed, options) for name, seed in _runs_in(out)]
     order = {name: number for number, name in enumerate(VARIANTS)}
     jobs = sorted(
-        {job.path: job for job in (*asked, *stored)}.values(),
+        {job.path: job for job in (*new_jobs, *stored)}.values(),
         key=lambda job: (order[job.variant.name], job.seed),
     )
     tuned = tuned_in(out, {job.variant.name: job.variant for job in jobs}.values())

@@ -57,7 +57,7 @@ def evaluate_labels(opened: OpenRun, options: ComparisonOptions) -> None:
     from heterformer.evaluation.options import EvaluateOptions
 
     training = opened.run.options()
-    asked = EvaluateOptions(
+    label_options = EvaluateOptions(
         tasks=options.on_labels,
         precision="bf16" if training.precision == "bf16" else "float32",
         labels=options.labels,
@@ -65,7 +65,7 @@ def evaluate_labels(opened: OpenRun, options: ComparisonOptions) -> None:
         clustering=options.clustering,
         device=training.device,
     )
-    evaluation, _ = evaluate_run(opened, asked, for_map=False)
+    evaluation, _ = evaluate_run(opened, label_options, for_map=False)
     result = LabelResult(options.label_values(), notes=evaluation.notes)
     for classified in evaluation.classification:
         train, _, test = classified.result.parts[0]

@@ -183,12 +183,14 @@ def _markdown_results(table: ResultTable, leads: Sequence[Lead]) -> str:
     ]
     best = [table.best_two(column) for column in table.columns]
     sure = {lead.metric for lead in leads if lead.significant}
-    shown = ""
+    last_group = ""
     for row in table.rows:
         group = (
-            "" if row.variant.group in (shown, "vanilla", "Heterformer", "dimension") else row.variant.group
+            ""
+            if row.variant.group in (last_group, "vanilla", "Heterformer", "dimension")
+            else row.variant.group
         )
-        shown = row.variant.group
+        last_group = row.variant.group
         if not row.results:
             cells = [_state(row), *[""] * (len(table.columns) - 1), "0"]
         else:

@@ -86,9 +86,11 @@ class RawTables:
                 seen.add(value)
             yield self.kept(file, frame, pl.lit(pl.Series(first, dtype=pl.Boolean)), f"duplicate {key}", key)
 
-    def kept(self, file: Path, frame: pl.DataFrame, wanted: pl.Expr, reason: str, key: str) -> pl.DataFrame:
-        """The rows of ``frame`` for which ``wanted`` is true; the others are counted under ``reason``."""
-        frame = frame.with_columns(wanted.fill_null(False).alias("__wanted"))
+    def kept(
+        self, file: Path, frame: pl.DataFrame, condition: pl.Expr, reason: str, key: str
+    ) -> pl.DataFrame:
+        """The rows of ``frame`` for which ``condition`` is true; the others are counted under ``reason``."""
+        frame = frame.with_columns(condition.fill_null(False).alias("__wanted"))
         others = frame.filter(~pl.col("__wanted"))
         tally = self.tally(file)
         tally.drop(reason, len(others), others[key].head(EXAMPLES).cast(pl.String).fill_null("null"))

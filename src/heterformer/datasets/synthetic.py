@@ -216,10 +216,10 @@ class _Cells:
 
     def earlier(self) -> _Circle:
         """For every node, the nodes before it in its cell."""
-        first = self.start[self.cell]
-        rank = np.empty_like(first)
-        rank[self.order] = np.arange(len(rank), dtype=np.int32) - first[self.order]
-        return _Circle(self.order, first, rank)
+        start = self.start[self.cell]
+        rank = np.empty_like(start)
+        rank[self.order] = np.arange(len(rank), dtype=np.int32) - start[self.order]
+        return _Circle(self.order, start, rank)
 
     def all_of(self, cell: Integers) -> _Circle:
         """For nodes of another kind, whose cells are given, all nodes of the same cell."""
@@ -228,16 +228,16 @@ class _Cells:
 
 @dataclass(frozen=True)
 class _Circle:
-    """What each paper may link to: paper p to the ``choices[p]`` nodes of ``order`` from ``first[p]`` on."""
+    """What each paper may link to: paper p to the ``choices[p]`` nodes of ``order`` from ``start[p]`` on."""
 
     order: Integers
-    first: Integers
+    start: Integers
     choices: Integers
 
     def draw(self, papers: Integers, rng: np.random.Generator) -> Integers:
         """One random link of each of the papers that have any choice, as packed pairs."""
         papers = papers[self.choices[papers] > 0]
-        return _pack(papers, self.order[self.first[papers] + rng.integers(self.choices[papers])])
+        return _pack(papers, self.order[self.start[papers] + rng.integers(self.choices[papers])])
 
 
 def _pack(source: Integers, target: Integers) -> Integers:

@@ -73,9 +73,9 @@ class WordNetOptions:
             if value < least:
                 raise OptionError(self, option, f"is {value}, expected at least {least}.")
         if not {"noun", "verb"} & set(self.parts):
-            found = ", ".join(self.parts) or "nothing"
+            parts = ", ".join(self.parts) or "nothing"
             raise OptionError(
-                self, "parts", f"has {found}, expected noun or verb among them: only they have hypernyms."
+                self, "parts", f"has {parts}, expected noun or verb among them: only they have hypernyms."
             )
 
 

@@ -208,7 +208,7 @@ def _links_of_vectors(
             pair_sets += [PairSet(part, relation, split.part(part)[relation.name]) for part in options.parts]
     others, drawn = _other_pair_sets(network, split, tuple(vectors), notes)
     pair_sets += others
-    asked = []
+    ranked_sets = []
     for pair_set in pair_sets:
         ends = pair_set.relation.source, pair_set.relation.target
         widths = [vectors[t].matrix.shape[1] for t in ends]
@@ -221,20 +221,20 @@ def _links_of_vectors(
             covered = f"{there.sum():,} of {len(there):,} {pair_set.part} pairs have vectors at both ends"
             notes.sentences.append(f"{pair_set.relation.name}: {covered}; the others are left out.")
         if there.any():
-            asked.append(replace(pair_set, pairs=pair_set.pairs[there]))
+            ranked_sets.append(replace(pair_set, pairs=pair_set.pairs[there]))
     known = {t: one.rows for t, one in vectors.items()}
     scaled = options.similarity == "cosine"
 
     visible = VisibleNetwork.for_evaluation(network, split, drawn)
     vectors_of = partial(looked_up, vectors, normalize=scaled)
-    ranks = rank_pairs(asked, vectors_of, visible, lambda _: _inner_product, known)
-    figures = _results(asked, ranks, network)
+    ranks = rank_pairs(ranked_sets, vectors_of, visible, lambda _: _inner_product, known)
+    figures = _results(ranked_sets, ranks, network)
     notes.sentences.extend(note for one in figures for note in one.chance_notes())
-    hiding, names = visible.hidden_pairs(), dict.fromkeys(one.relation.name for one in asked)
+    hiding, names = visible.hidden_pairs(), dict.fromkeys(one.relation.name for one in ranked_sets)
     seen = None
     if hidden_pairs is not None:
         seen = tuple(name for name in names if hidden_pairs.get(name) != hiding.get(name))
-    predicted = [one for one in asked if one.relation in network.schema.predicted]
+    predicted = [one for one in ranked_sets if one.relation in network.schema.predicted]
     products, hidden = (lambda _: _inner_product), split.hidden
     lists = recommendations(predicted, vectors_of, visible, products, hidden, known)
     return replace(evaluation, link_prediction=figures, recommendation=lists, seen_by_vectors=seen)

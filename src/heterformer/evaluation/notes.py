@@ -28,8 +28,8 @@ class Notes:
             for task in tasks:
                 self.why.setdefault(task, sentence)
 
-    def insist(self, task: Task, asked: Collection[Task], results: Collection[object]) -> None:
-        """An error if somebody asked for the task and nothing came of it."""
-        if task in asked and not results:
+    def insist(self, task: Task, requested: Collection[Task], results: Collection[object]) -> None:
+        """An error if the task was requested and nothing came of it."""
+        if task in requested and not results:
             nothing = f"No {task.replace('_', ' ')}: there are no vectors of nodes that it needs."
             raise InputError(self.why.get(task, nothing))

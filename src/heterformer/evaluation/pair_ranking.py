@@ -160,9 +160,9 @@ class _Ranker:
                 full_pairs.append(pairs[block][:kept])
                 keys.append(block_keys[:kept])
                 for number, reading in enumerate(readings):
-                    asked = self._gathered(reading, relation.source, pairs[block, 0])
-                    ranks[number].append(self._in_batch(pairs[block], asked, block_keys, self.scorer))
-                    queries[number].append(asked[:kept])
+                    block_queries = self._gathered(reading, relation.source, pairs[block, 0])
+                    ranks[number].append(self._in_batch(pairs[block], block_queries, block_keys, self.scorer))
+                    queries[number].append(block_queries[:kept])
             for number, blocks in enumerate(ranks):
                 in_batch[number].append(torch.cat(blocks))
         full = full_ranks(

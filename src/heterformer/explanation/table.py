@@ -81,11 +81,11 @@ def _shares(explanation: TextExplanation, token: VirtualToken, top: int) -> Tabl
     table.add_column(layers, no_wrap=True)
     table.add_column("relation", no_wrap=True)
     table.add_column("neighbour")
-    shown, rest = token.neighbors[:top], token.neighbors[top:]
-    highest = max(max(shares) for shares in (token.own_shares, *(n.shares for n in shown)))
+    top_neighbors, rest = token.neighbors[:top], token.neighbors[top:]
+    highest = max(max(shares) for shares in (token.own_shares, *(n.shares for n in top_neighbors)))
     own = Text(f"the {explanation.node.node_type} itself", style="italic")
     rows = [(token.own_share, token.own_shares, Text(), own)]
-    rows += [(n.share, n.shares, _relation(n), _neighbor(n)) for n in shown]
+    rows += [(n.share, n.shares, _relation(n), _neighbor(n)) for n in top_neighbors]
     rows.sort(key=lambda row: -row[0])
     for share, shares, relation, name in rows:
         table.add_row(_measured(share), _steps(shares, highest), relation, name)

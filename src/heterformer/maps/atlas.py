@@ -62,13 +62,13 @@ def _tables(
     network, places = store.network, layout.places[node_type]
     labels = label_lists(network, node_type)
     names = network.name_series(node_type)
-    for first in range(0, len(places), NODES_AT_ONCE):
-        rows = np.arange(first, min(first + NODES_AT_ONCE, len(places)))
+    for low in range(0, len(places), NODES_AT_ONCE):
+        rows = np.arange(low, min(low + NODES_AT_ONCE, len(places)))
         columns = [
             pa.array([node_type] * len(rows), pa.string()),
-            network.id_series(node_type)[first : rows[-1] + 1].to_arrow().cast(pa.string()),
-            names[first : rows[-1] + 1].to_arrow().cast(pa.string()),
-            _joined(labels, first, len(rows)),
+            network.id_series(node_type)[low : rows[-1] + 1].to_arrow().cast(pa.string()),
+            names[low : rows[-1] + 1].to_arrow().cast(pa.string()),
+            _joined(labels, low, len(rows)),
             pa.array(places[rows, 0], pa.float32()),
             pa.array(places[rows, 1], pa.float32()),
             _nearest(store, node_type, rows, start, neighbors),
@@ -76,11 +76,11 @@ def _tables(
         yield pa.table(columns, schema=SCHEMA)
 
 
-def _joined(labels: pl.Series | None, first: int, count: int) -> pa.Array:
+def _joined(labels: pl.Series | None, low: int, count: int) -> pa.Array:
     """The labels of some nodes, each one text: a colour tells one value."""
     if labels is None:
         return pa.nulls(count, pa.string())
-    joined = labels[first : first + count].list.join("; ")
+    joined = labels[low : low + count].list.join("; ")
     return pl.select(pl.when(joined != "").then(joined)).to_series().to_arrow().cast(pa.string())
 
 

@@ -83,8 +83,8 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
             if name not in known:
                 raise InputError(f"{cls.__name__} has no option {name!r}, expected one of {', '.join(known)}")
         # Of the configuration's fields, normalize alone is not of its option's type.
-        given = {name: value for name, value in options.items() if name != "normalize"}
-        chosen = cls.config_class.options_class(backbone=str(path_or_name), **given)
+        plain_options = {name: value for name, value in options.items() if name != "normalize"}
+        chosen = cls.config_class.options_class(backbone=str(path_or_name), **plain_options)
         values = chosen.config_values() | options
         plm = load_backbone(backbone_path(str(path_or_name)))
         if chosen.widths and chosen.widths[0] > plm.config.hidden_size:

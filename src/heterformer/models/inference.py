@@ -133,8 +133,8 @@ def neighbor_text_rows(batch: Batch) -> Ints:
 def _states_of(
     model: NodeEncoder, batcher: Batcher, batches: list[Batch], tokens_per_batch: int
 ) -> StoredStates:
-    met = [neighbor_text_rows(batch) for batch in batches]
-    known = np.unique(np.concatenate([*met, np.empty(0, dtype=np.int64)]))
+    text_rows = [neighbor_text_rows(batch) for batch in batches]
+    known = np.unique(np.concatenate([*text_rows, np.empty(0, dtype=np.int64)]))
     states = each_text(model.text_states, batcher.tokens, known, model.device, tokens_per_batch)  # (N, S, d)
     return lambda text_rows: states[torch.from_numpy(np.searchsorted(known, text_rows))]
 

@@ -83,9 +83,9 @@ class Adjacency:
         adjacency = cls(**{name: map_array(path, REBUILD, KINDS[name]) for name, path in there.items()})
         entries = len(adjacency.neighbor)
         for name, path in there.items():
-            found, expected = len(getattr(adjacency, name)), centers + 1 if name == "indptr" else entries
-            if found != expected:
-                raise damaged(path, f"it has {found:,} numbers, expected {expected:,}", REBUILD)
+            length, expected = len(getattr(adjacency, name)), centers + 1 if name == "indptr" else entries
+            if length != expected:
+                raise damaged(path, f"it has {length:,} numbers, expected {expected:,}", REBUILD)
         check_offsets(adjacency.indptr, entries, paths["indptr"], REBUILD)
         check_range(adjacency.neighbor, 0, neighbors, paths["neighbor"], REBUILD)
         check_range(adjacency.edge_type, min(edge_types), max(edge_types) + 1, paths["edge_type"], REBUILD)

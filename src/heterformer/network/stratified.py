@@ -19,11 +19,11 @@ def stratified_parts(matrix: NDArray[np.bool_], rng: np.random.Generator) -> NDA
     """
     part = np.full(len(matrix), -1)
     left, counts = matrix.sum(0), np.zeros((matrix.shape[1], len(PARTS)), dtype=np.int64)  # (C,), (C, 3)
-    wanted = np.stack([_sizes(count) for count in left])  # (C, 3)
+    shares = np.stack([_sizes(count) for count in left])  # (C, 3)
     while left.any():
         number = int(np.where(left > 0, left, len(matrix) + 1).argmin())
         nodes = rng.permutation(np.flatnonzero(matrix[:, number] & (part < 0)))
-        sizes = _apportioned(len(nodes), wanted[number] - counts[number])
+        sizes = _apportioned(len(nodes), shares[number] - counts[number])
         part[nodes] = np.repeat(PARTS, sizes)
         counts += np.stack([matrix[nodes[part[nodes] == p]].sum(0) for p in PARTS], axis=1)
         left = left - matrix[nodes].sum(0)
@@ -38,10 +38,10 @@ def _sizes(count: int) -> NDArray[np.int64]:
     return np.array([max(1, count - validation - test), validation, test])
 
 
-def _apportioned(count: int, wanted: NDArray[np.int64]) -> NDArray[np.int64]:
+def _apportioned(count: int, shares: NDArray[np.int64]) -> NDArray[np.int64]:
     """(3,): ``count`` in proportion to what each part still lacks; the earlier part has the remainder."""
-    wanted = np.maximum(wanted, 0)
-    exact = count * wanted / wanted.sum()
+    shares = np.maximum(shares, 0)
+    exact = count * shares / shares.sum()
     sizes: NDArray[np.int64] = np.floor(exact).astype(np.int64)
     order = np.argsort(sizes - exact, kind="stable")  # largest remainder first
     for part in order[: count - sizes.sum()]:

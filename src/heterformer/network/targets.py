@@ -112,9 +112,9 @@ def _chosen_type(types: tuple[NodeType, ...], options: TargetOptions) -> NodeTyp
 
 def _check_labels(network: Network, labels: Labels) -> None:
     if len(labels.classes) < 2:
-        found = f"{len(labels.classes)} class{'es' * (len(labels.classes) != 1)}"
+        class_count = f"{len(labels.classes)} class{'es' * (len(labels.classes) != 1)}"
         besides = f" ({'; '.join(map(str, labels.left_out))})" if labels.left_out else ""
-        problem = f"{labels.node_type} nodes have {found} of {LEAST_MEMBERS} nodes or more{besides}"
+        problem = f"{labels.node_type} nodes have {class_count} of {LEAST_MEMBERS} nodes or more{besides}"
         raise InputError(f"{network.path}: {problem}, expected at least two.")
 
 

@@ -47,10 +47,11 @@ class PackedTokens:
         positions = np.arange(offsets[-1]) + np.repeat(start - offsets[:-1], lengths)
         tokens = self.tokens[positions].astype(np.int64)
         if len(tokens) and not 0 <= tokens.min() <= tokens.max() < self.vocabulary:
-            found = f"found the token {tokens[(tokens < 0) | (tokens >= self.vocabulary)][0]}"
+            problem = f"found the token {tokens[(tokens < 0) | (tokens >= self.vocabulary)][0]}"
             remedy = "remove the network's folder 'tokens', which is made again"
             raise InputError(
-                f"the network's tokens are damaged: {found}, expected 0 to {self.vocabulary - 1:,}; {remedy}."
+                f"the network's tokens are damaged: {problem}, "
+                f"expected 0 to {self.vocabulary - 1:,}; {remedy}."
             )
         return tokens, offsets
 

@@ -96,11 +96,11 @@ def _hangups(metrics: Metrics) -> Iterator[Callable[[Service], None]]:
     One that comes before they are opened, or while they are opened anew, is answered after that: what was
     read until then may be older.
     """
-    wanted = threading.Event()
+    reload_requested = threading.Event()
 
     def reload(service: Service) -> None:
-        while wanted.wait():
-            wanted.clear()
+        while reload_requested.wait():
+            reload_requested.clear()
             try:
                 LOGGER.info("reloaded", extra={"fields": service.reload(wait=True)})
                 metrics.reloads.labels("done").inc()
@@ -111,7 +111,7 @@ def _hangups(metrics: Metrics) -> Iterator[Callable[[Service], None]]:
     def opened(service: Service) -> None:
         threading.Thread(target=reload, args=(service,), name="reload", daemon=True).start()
 
-    with _handling({signal.SIGHUP: lambda *_: wanted.set()}):
+    with _handling({signal.SIGHUP: lambda *_: reload_requested.set()}):
         yield opened
 
 

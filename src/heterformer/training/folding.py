@@ -165,16 +165,16 @@ class Folding:
     def fitted(self, start: int, stop: int, seen: Callable[[Ints], Tensor]) -> Tensor:
         """(n, 64): the rows of some of the nodes; ``seen`` gives the rows of texts."""
         offsets = self._attribute_offsets(start, stop)
-        first = self.mean + offsets
+        initial = self.mean + offsets
         a, b = np.searchsorted(self.place, [start, stop])
         texts, edge = np.unique(self.text[a:b], return_inverse=True)
         place, own = torch.from_numpy(self.place[a:b] - start), seen(texts)[torch.from_numpy(edge)]
         same = self.same[a:b]
         # A node's own texts are no negatives.
-        mask = torch.zeros(len(first), len(self.negatives), dtype=torch.bool)
+        mask = torch.zeros(len(initial), len(self.negatives), dtype=torch.bool)
         mask[place[same >= 0], same[same >= 0]] = True
-        prior = first.clone()
-        return _fitted(first, place, own, self.negatives, mask, prior, self.variance) - offsets
+        prior = initial.clone()
+        return _fitted(initial, place, own, self.negatives, mask, prior, self.variance) - offsets
 
     def _attribute_offsets(self, start: int, stop: int) -> Tensor:
         """(n, 64): what the attributes of some of the nodes add to their rows."""

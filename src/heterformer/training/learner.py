@@ -244,7 +244,7 @@ class Learner:
         """The gradients of the supervised loss of some labelled nodes."""
         assert self.supervision is not None
         with self.autocast():
-            loss = self.supervision.loss(self._vectors(batch, LABELLED, batch.first), batch)
+            loss = self.supervision.loss(self._vectors(batch, LABELLED, batch.offset), batch)
         self._backward(loss)
         return float(loss.detach())
 

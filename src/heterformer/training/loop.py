@@ -128,10 +128,10 @@ class Trainer(Learner):
             hidden = visible.hidden_texts(tokens)
             self.model.prepare(tokens, self.tokenizer.all_special_ids, hidden)
         if self.options.warm_up.warm_up and self.model.warms_up and self.options.init is None:
-            asked, seed = self.options.warm_up, self.options.seed
+            warm_up_options, seed = self.options.warm_up, self.options.seed
             if self.processes.is_main:  # whose model alone is warm afterwards
                 start_from_names(self.model, visible, self.tokenizer, known)
-            for result in warm_up(self.model, visible, tokens, asked, seed, self.processes):
+            for result in warm_up(self.model, visible, tokens, warm_up_options, seed, self.processes):
                 self._log(warm_up=asdict(result))
         self.processes.broadcast_weights(self.model)
         # What steps are held against. It is no candidate for the best model, and uses no patience up.

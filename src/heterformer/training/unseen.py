@@ -60,8 +60,10 @@ def adapt_to_network(
                 f"{source or 'the model'}: does not say which textless nodes it knows, and {network.path} "
                 f"has others; expected the folder that 'heterformer train' wrote."
             )
-        said = f"taking {network.path} for the network that the model was trained on, which nothing says"
-        say(f"{source or 'a model'}: {said}.")
+        assumption = (
+            f"taking {network.path} for the network that the model was trained on, which nothing says"
+        )
+        say(f"{source or 'a model'}: {assumption}.")
         return model, {}
     if known.are_all(network) and _reads_the_same(model, network):
         return model, {}
@@ -89,13 +91,13 @@ def for_network(
         place = known_rows(network.id_series(node_type), known.ids[node_type])
         learned, _ = model.textless.parameters_of(node_type)
         table, _ = adapted.textless.parameters_of(node_type)
-        met, new = np.flatnonzero(place >= 0), np.flatnonzero(place < 0)
+        familiar, new = np.flatnonzero(place >= 0), np.flatnonzero(place < 0)
         with torch.no_grad():
-            table[torch.from_numpy(met)] = learned[torch.from_numpy(place[met])]
+            table[torch.from_numpy(familiar)] = learned[torch.from_numpy(place[familiar])]
         if len(new):
             edges = text_edges(visible, tokens, node_type)
             attributes = adapted.textless.attribute_rows(node_type)
-            sample = _texts_of(edges, _sample(network, node_type, met, edges), attributes)
+            sample = _texts_of(edges, _sample(network, node_type, familiar, edges), attributes)
             before = learned.detach()[torch.from_numpy(place[sample.nodes])].float().cpu()
             measure = partial(length_factor, model, node_type, sample, before, tokens, known)
             factor = float(kept_array(folder / f"{node_type}.factor.npy", measure))
@@ -158,8 +160,8 @@ def _with_schema(model: NodeEncoder, schema: Schema) -> NodeEncoder:
     return adapted
 
 
-def _sample(network: Network, node_type: NodeType, met: Ints, edges: TextEdges) -> Ints:
+def _sample(network: Network, node_type: NodeType, familiar: Ints, edges: TextEdges) -> Ints:
     """Some known nodes with texts next to them, chosen by their ids."""
-    able = np.intersect1d(met, edges.rows)
+    able = np.intersect1d(familiar, edges.rows)
     hashes = string_hashes(network.column(node_type, "id"))[able]
     return np.sort(able[np.argsort(hashes, kind="stable")[:SAMPLE]])

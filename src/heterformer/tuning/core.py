@@ -89,7 +89,7 @@ def tune(
         search = _Search(study, network, path, training, ranges, trainer)
         search.check_same()
         search.restart_interrupted()
-        while len(search.finished()) < options.trials:
+        while len(search.ended_trials()) < options.trials:
             # A seed of its own for each trial: a resumed search draws what it would have drawn.
             study.sampler = optuna.samplers.TPESampler(seed=options.tune_seed + len(study.trials))
             search.next_trial()
@@ -139,7 +139,7 @@ class _Search:
             problem = f"its trials have another {changed}"
             raise InputError(f"{self.path}: {problem}; give the same as before, or name another folder.")
 
-    def finished(self) -> list[Any]:
+    def ended_trials(self) -> list[Any]:
         """The trials that ended, whatever came of them; those to be repeated are not among them."""
         return [t for t in self.study.trials if t.state.is_finished() and not t.user_attrs.get("repeated")]
 
@@ -180,7 +180,7 @@ class _Search:
 
     def _give_up(self, error: InputError) -> None:
         """Options that fail from the beginning would fail forever."""
-        ended = self.finished()
+        ended = self.ended_trials()
         if len(ended) >= FAILURES and all(t.state.name == "FAIL" for t in ended):
             raise InputError(f"{self.path}: the first {len(ended)} trials failed; the last because: {error}")
 

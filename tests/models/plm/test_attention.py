@@ -72,7 +72,7 @@ def test_positions(virtual: int) -> None:
     output = attend(qkv, extra if virtual else None, packing.blocks, heads, 0.0, where)
     query, key_value = qkv.split([WIDTH, 2 * WIDTH], dim=1)
     first = attend_from_first(
-        query[packing.first], key_value, extra if virtual else None, packing.blocks, heads, 0.0, where
+        query[packing.first_token], key_value, extra if virtual else None, packing.blocks, heads, 0.0, where
     )
     for u, (start, stop) in enumerate(itertools.pairwise(packing.texts.offsets.tolist())):
         n = stop - start

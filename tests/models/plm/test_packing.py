@@ -18,7 +18,7 @@ TEXTS = Texts(
 def test_shortest_first_and_back() -> None:
     packing = pack(TEXTS)
     assert packing.texts.tokens.tolist() == [10, 30, 20, 21, 22, 40, 41, 42]
-    assert packing.texts.tokens[packing.first][packing.rank].tolist() == [10, 20, 30, 40]
+    assert packing.texts.tokens[packing.first_token][packing.rank].tolist() == [10, 20, 30, 40]
     assert packing.positions().tolist() == [0, 0, 0, 1, 2, 0, 1, 2]
     assert [(b.size, b.length) for b in packing.blocks] == [(2, 1), (2, 3)]
     assert [b.tokens for b in packing.blocks] == [slice(0, 2), slice(2, 8)]
@@ -27,7 +27,7 @@ def test_shortest_first_and_back() -> None:
 def test_a_choice_with_repetitions() -> None:
     packing = pack(TEXTS, torch.tensor([3, 0, 3]))
     assert packing.texts.tokens.tolist() == [10, 40, 41, 42, 40, 41, 42]
-    assert packing.texts.tokens[packing.first][packing.rank].tolist() == [40, 10, 40]
+    assert packing.texts.tokens[packing.first_token][packing.rank].tolist() == [40, 10, 40]
 
 
 def test_mean_over_each_text() -> None:

@@ -124,9 +124,9 @@ class HeterogeneousCascaded(CascadedPlm, HeterogeneousEncoder):
 
     def typed_edges(self, neighbors: Tensor, batch: Batch) -> TypedEdges:
         """All neighbours of the batch; ``neighbors`` (U, d) are the vectors of the neighbour texts."""
-        first, sources, count = dict.fromkeys(self.schema.text_rich, 0), [neighbors], len(neighbors)
+        offset, sources, count = dict.fromkeys(self.schema.text_rich, 0), [neighbors], len(neighbors)
         for node_type, rows in batch.textless.items():
-            first[node_type] = count
+            offset[node_type] = count
             sources.append(self.textless.of_batch(batch, node_type))  # (n, d)
             count += len(rows)
         index = [torch.stack([batch.centers[:0]] * 2)]
@@ -134,7 +134,7 @@ class HeterogeneousCascaded(CascadedPlm, HeterogeneousEncoder):
         for number, r in enumerate(self.edge_types):
             if r in batch.neighbors:
                 node, center = batch.neighbors[r].node, batch.neighbors[r].center  # (E_r,)
-                index.append(torch.stack([node + first[r.neighbor], center]))
+                index.append(torch.stack([node + offset[r.neighbor], center]))
                 kinds.append(torch.full_like(center, number))
         return TypedEdges(torch.cat(sources), torch.cat(index, 1), torch.cat(kinds))
 

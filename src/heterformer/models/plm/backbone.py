@@ -55,7 +55,7 @@ def pooled(hidden: Tensor, packing: Packing, pooling: str) -> Tensor:
     """(U, d): what stands for each text in a layer, H[CLS] in the paper."""
     if pooling == "mean":
         return packing.mean(hidden)
-    return packing.average_windows(hidden.index_select(0, packing.first))
+    return packing.average_windows(hidden.index_select(0, packing.first_token))
 
 
 def layer_states(plm: Any, packing: Packing, pooling: str, readout: str | None = None) -> Tensor:

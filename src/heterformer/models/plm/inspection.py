@@ -84,9 +84,9 @@ def _read(plm: Any, texts: Sequence[Sequence[int]]) -> dict[str, Tensor]:
         hidden, inner = layout.embed(), []
         for depth in range(len(layout.layers)):
             if depth:
-                inner.append(hidden[packing.first][packing.rank])
+                inner.append(hidden[packing.first_token][packing.rank])
             hidden = layout.run_layer(depth, hidden)
-        last = hidden[packing.first][packing.rank]
+        last = hidden[packing.first_token][packing.rank]
         inner_states = torch.stack(inner) if inner else last.new_empty(0, *last.shape)
         parts.append((last, packing.mean(hidden)[packing.rank], inner_states))
     cls, mean, states = zip(*parts, strict=True)

@@ -31,13 +31,13 @@ class Packing:
     text_of_window: Tensor | None = None
 
     @property
-    def first(self) -> Tensor:
+    def first_token(self) -> Tensor:
         """The row of each text's first token, [CLS]."""
         return self.texts.offsets[:-1]  # (U,)
 
     def positions(self) -> Tensor:
         """The place of each token in its text, from 0."""
-        start = self.first.repeat_interleave(self.texts.lengths)  # (T,)
+        start = self.first_token.repeat_interleave(self.texts.lengths)  # (T,)
         return torch.arange(start.numel(), device=start.device) - start
 
     def mean(self, hidden: Tensor) -> Tensor:

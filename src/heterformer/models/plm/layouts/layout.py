@@ -101,7 +101,7 @@ class Layout(ABC):
             virtual = self.attention_input(depth, self.packing.each_window(virtual))
         if not first_only:
             return self.behind_attention(depth, hidden, self.attention(depth, states, virtual))
-        first = hidden.index_select(0, self.packing.first)  # (U, d)
+        first = hidden.index_select(0, self.packing.first_token)  # (U, d)
         mixture = self.attention_of_first(depth, self.attention_input(depth, first), states, virtual)
         return self.packing.average_windows(self.behind_attention(depth, first, mixture))
 
