@@ -133,10 +133,9 @@ def test_training_says_when_it_is_no_better_than_chance(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     trainer = new_trainer(tmp_path)
-    trainer._save()
     trainer.early.best = 0.01
-    trainer._finish()
+    trainer.say_result("done")
     assert "no better than chance (0.0" in " ".join(capsys.readouterr().err.split())
     trainer.early.best = 0.9
-    trainer._finish()
+    trainer.say_result("done")
     assert "chance" not in capsys.readouterr().err
