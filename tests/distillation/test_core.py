@@ -74,6 +74,10 @@ def test_the_folder_says_what_it_is() -> None:
     about = json.loads((result.path / "heterformer.json").read_text())
     assert about["weights"] == model_digest(Run(tiny_run()).model())
     assert about["test"] == result.test
+    pooling = json.loads((result.path / "1_Pooling" / "config.json").read_text())
+    modes = {name.removeprefix("pooling_mode_"): value for name, value in pooling.items() if "mode" in name}
+    assert modes.keys() == {"cls_token", "mean_tokens", "max_tokens", "mean_sqrt_len_tokens"}
+    assert sum(modes.values()) == 1
     card = (result.path / "README.md").read_text()
     assert "library_name: sentence-transformers" in card
     assert "vectors of paper nodes by their" in card

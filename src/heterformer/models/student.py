@@ -28,6 +28,8 @@ MODULES, LENGTH, ABOUT = "modules.json", "sentence_bert_config.json", "heterform
 POOLING, NORMALIZE = "1_Pooling", "2_Normalize"
 SETTINGS = "config_sentence_transformers.json"
 POOLING_MODES = {"cls": "pooling_mode_cls_token", "mean": "pooling_mode_mean_tokens"}
+# Not ours, but readers that take no field for granted expect them.
+OTHER_POOLING_MODES = ("pooling_mode_max_tokens", "pooling_mode_mean_sqrt_len_tokens")
 MODULE_TYPE = "sentence_transformers.models."  # the names that all versions understand
 
 
@@ -146,6 +148,7 @@ class Student:
             f"{POOLING}/config.json": {
                 "word_embedding_dimension": self.width,
                 **{mode: readout == self.readout for readout, mode in POOLING_MODES.items()},
+                **dict.fromkeys(OTHER_POOLING_MODES, False),
             },
             ABOUT: dict(self.about),
         }
