@@ -13,15 +13,21 @@ import pytest
 import yaml
 
 from heterformer.cli.command_lines import EvaluateCommands
+from heterformer.distillation.core import distill
 from heterformer.embedding.embed import embed_run
 from heterformer.errors import InputError
 from heterformer.evaluation.options import EvaluateOptions
 from heterformer.evaluation.report import report_on_run
 from heterformer.explanation.core import explain
 from heterformer.files import file_lock, new_folder, replace_folder
+from heterformer.finetuning.core import finetune
 from heterformer.network.interchange.export import export_network
 from heterformer.network.store import Network
+from heterformer.prediction.core import predict
+from heterformer.recommendation.core import Recommender
 from heterformer.search.searcher import Searcher
+from heterformer.serve.options import ServeOptions
+from heterformer.serve.service import Service
 from heterformer.temporary import SCRATCH
 from heterformer.training.run import Run
 from heterformer.training.train import train
@@ -45,8 +51,17 @@ READERS: dict[str, Callable[[Path], Any]] = {
     "train": lambda path: train(tiny_network(), path, Run(path).options()),
     "embed": lambda path: embed_run(path, path.parent / "vectors"),
     "evaluate": lambda path: report_on_run(path, EVALUATION, EvaluateCommands([])),
-    "search": lambda path: Searcher(path),
+    "search": lambda path: Searcher(path).search("kernel"),
     "explain": lambda path: explain(path, "p7"),
+    "predict": predict,
+    "recommend": lambda path: Recommender(path).searcher.search("kernel"),
+    "serve": lambda path: Service([path], ServeOptions()),
+    "finetune": lambda path: finetune(path, path.parent / "tuned"),
+    "distill": lambda path: distill(path, path.parent / "student"),
+    "train --init": lambda path: train(tiny_network(), path.parent / "later", options(init=str(path))),
+    "train --backbone": lambda path: train(
+        tiny_network(), path.parent / "later", options(backbone=str(path))
+    ),
 }
 
 
@@ -61,7 +76,7 @@ def change(path: Path, **entries: Any) -> None:
 
 
 @pytest.mark.parametrize("file", ["config.json", "tokenizer_config.json", "processor_config.json"])
-@pytest.mark.parametrize("reader", [name for name in READERS if name != "search"])
+@pytest.mark.parametrize("reader", READERS)
 def test_a_run_that_names_code_is_refused_by_every_command(run: Path, reader: str, file: str) -> None:
     change(run / file, auto_map={"AutoConfig": "evil.Evil", "AutoTokenizer": ["evil.Evil", "evil.Evil"]})
     (run / "evil.py").write_text(f"open({str(run / 'ran')!r}, 'w')")
