@@ -14,6 +14,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from heterformer.cli.main import main
 from heterformer.comparison.core import compare
 from heterformer.comparison.job import Job
+from heterformer.search.store import SearchStore
 from heterformer.training.options import TrainingOptions
 from heterformer.training.run import Run
 from heterformer.training.sinks.tensorboard import TensorBoard
@@ -58,15 +59,19 @@ def test_a_full_disk_is_one_sentence_that_names_the_output(
     assert {p for p in files(tmp_path) if not p.startswith(f".{name}.work")} == set()
 
 
-def test_a_figure_without_room_is_not_there(tmp_path: Path, failed: Failed) -> None:
-    run = shutil.copytree(tiny_run(), tmp_path / "run")
-    before = files(run)
+@pytest.mark.parametrize(("command", "figure"), [("plot", "figures/training.png"), ("map", "map/map.png")])
+def test_a_figure_without_room_is_not_there(
+    tmp_path: Path, failed: Failed, command: str, figure: str
+) -> None:
+    run = shutil.copytree(tiny_run(), tmp_path / "run", ignore=shutil.ignore_patterns("figures", "map"))
+    SearchStore.open(Run(run), tiny_network())  # the vectors of a map, which need more room
+    before, folder = files(run), Path(figure).parent.name
     with room_for(5000):
-        told = failed(main, ["plot", str(run)])
-    assert told == f"{run}/figures/training.png: File too large."
-    assert {p for p in files(run) if Path(p).name != "figures"} == before
-    main(["plot", str(run)])
-    assert (run / "figures" / "training.png").is_file()
+        told = failed(main, [command, str(run)])
+    assert told == f"{run}/{figure}: File too large."
+    assert {p for p in files(run) if p != folder} == before
+    main([command, str(run)])
+    assert (run / figure).is_file()
 
 
 def test_a_comparison_without_room_leaves_nothing_and_can_be_repeated(tmp_path: Path) -> None:
@@ -100,9 +105,10 @@ def test_curves_without_room_end_in_one_error_and_whole_records(tmp_path: Path) 
     assert [(event.step, event.value) for event in events] == [(1, 0.5), (3, 0.125)]
 
 
-def test_a_training_without_room_for_its_first_checkpoint_leaves_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("size", [100, 20_000])  # not even room for the options; none for weights
+def test_a_training_without_room_for_its_first_checkpoint_leaves_nothing(tmp_path: Path, size: int) -> None:
     options = tiny_options(tiny_reader(), max_steps=2)
-    with room_for(20_000), pytest.raises(OSError, match=r"File too large|No space left") as caught:
+    with room_for(size), pytest.raises(OSError, match=r"File too large|No space left") as caught:
         train(tiny_network(), tmp_path / "run", options)
     assert str(tmp_path / "run") in str(caught.value.filename)
     assert files(tmp_path) == set()

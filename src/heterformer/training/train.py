@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -69,10 +70,11 @@ def train(
                 held.enter_context(_training_lock(run))
                 is_new = not run.path.exists()
                 remove_scratch(run.path)
-                _begin(run, network, options, processes.world_size)
+                with _removed_on_failure(run, is_new):
+                    _begin(run, network, options, processes.world_size)
         say_if_slow(options.precision, chosen_device(options.device))
         processes.check_all_equal(options, network.fingerprint, run.exists and run.config(), run.started)
-        try:
+        with _removed_on_failure(run, is_new):
             trainer = Trainer(network, run, options, processes, callback)
             try:
                 if (reason := trainer.train()) and processes.is_main:
@@ -82,10 +84,6 @@ def train(
             finally:
                 for sink in trainer.sinks:
                     sink.close()
-        except (InputError, OSError):
-            if is_new and not run.started:
-                remove_path(run.path)  # without a checkpoint nothing is lost
-            raise
         processes.barrier()
     return run
 
@@ -114,6 +112,17 @@ def _training_lock(run: Run) -> AbstractContextManager[None]:
     """Of two trainings on one run folder the second is refused. The lock's file is beside the folder."""
     busy = f"{run.path}: another process is training it; wait until it is done or name another run folder."
     return file_lock(run.path.with_name(f"{run.path.name}.train"), busy=busy)
+
+
+@contextmanager
+def _removed_on_failure(run: Run, is_new: bool) -> Iterator[None]:
+    """A new run that fails before its first checkpoint leaves nothing: nothing is lost."""
+    try:
+        yield
+    except (InputError, OSError):
+        if is_new and not run.started:
+            remove_path(run.path)
+        raise
 
 
 def _begin(run: Run, network: Network, options: TrainingOptions, processes: int) -> None:
