@@ -22,7 +22,7 @@ from heterformer.embedding.options import EmbedOptions
 from heterformer.embedding.vectors import Vectors
 from heterformer.errors import InputError
 from heterformer.search import store as search_store
-from heterformer.search.store import SearchStore, kept_vectors
+from heterformer.search.store import SearchStore, kept_vectors, typical_rows
 from heterformer.training.run import Run
 from tests.learning import tiny_network
 from tests.search.searching import tiny_run
@@ -174,6 +174,21 @@ def test_vectors_of_other_nodes(run: Run, tmp_path: Path) -> None:
         f"{vectors.path}: its paper nodes are not those of {tiny_network().path} in the same order; "
         f"search the network that was embedded, or embed this one."
     )
+
+
+@pytest.mark.parametrize("count", [1, 7, 1024, 1025, 5000])
+def test_typical_rows_are_spread_over_all(count: int) -> None:
+    rows = typical_rows(count)
+    assert len(rows) == min(count, 1024) == len(set(rows.tolist()))
+    assert (rows[0], rows[-1]) == (0, count - 1)
+
+
+def test_typical_vectors_are_read_once(run: Run) -> None:
+    store = SearchStore.open(run, tiny_network())
+    node_type = store.types[0]
+    matrix = store.matrix(node_type)
+    np.testing.assert_array_equal(store.typical(node_type), matrix[typical_rows(len(matrix))])
+    assert store.typical(node_type) is store.typical(node_type)
 
 
 def test_search_is_exact_unless_a_type_is_large(run: Run) -> None:

@@ -9,7 +9,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -37,6 +38,14 @@ def served_run() -> Path:
 def copied_run(name: str = "copy") -> Path:
     """A run of its own."""
     return Path(shutil.copytree(served_run(), temporary_folder() / name))
+
+
+def wait_for(condition: Callable[[], object]) -> None:
+    """Until it is true: what a server logs, counts or takes anew may come a moment after an answer."""
+    end = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < end, "it never came true"
+        time.sleep(0.02)
 
 
 @cache

@@ -10,8 +10,7 @@ from schemathesis.checks import not_a_server_error
 
 from heterformer.serve.app import make_app
 from heterformer.serve.metrics import Metrics
-from tests.serve.serving import service
-from tests.serve.test_server import wait_for
+from tests.serve.serving import service, wait_for
 
 EXAMPLES = 12  # of each verb
 LOCAL = {"host": "localhost"}

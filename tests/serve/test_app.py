@@ -18,7 +18,7 @@ import openai
 import pytest
 from huggingface_hub import InferenceClient
 
-from tests.serve.serving import SECONDS, Server, server, service
+from tests.serve.serving import SECONDS, Server, server, service, wait_for
 from tests.serve.test_service import TEXTS
 
 KEY = "a-key-of-the-tests"
@@ -143,19 +143,20 @@ def test_state_and_description(client: httpx.Client) -> None:
     assert "<script" not in page.text
     assert "style-src 'sha256-" in page.headers["content-security-policy"]
     client.post("/search", json={"text": "kernel"})
-    counted = client.get("/metrics").text
-    assert 'heterformer_requests_total{method="POST",route="/search",status="200"}' in counted
-    assert "heterformer_batch_texts_count" in counted
+    counter = 'heterformer_requests_total{method="POST",route="/search",status="200"}'
+    wait_for(lambda: counter in client.get("/metrics").text)
+    assert "heterformer_batch_texts_count" in client.get("/metrics").text
 
 
 def logged(running: Server, request_id: str) -> list[dict[str, Any]]:
-    """The log up to the line of a request, which may come a moment after its answer."""
-    for _ in range(200):
-        lines = [json.loads(x) for x in running.log.read_text().splitlines(keepends=True) if x.endswith("\n")]
-        if any(line.get("request_id") == request_id for line in lines):
-            break
-        time.sleep(0.05)
-    return lines
+    """The lines of the log about a request, once there are some."""
+
+    def lines() -> list[dict[str, Any]]:
+        whole = (line for line in running.log.read_text().splitlines(keepends=True) if line.endswith("\n"))
+        return [line for line in map(json.loads, whole) if line.get("request_id") == request_id]
+
+    wait_for(lines)
+    return lines()
 
 
 def test_every_answer_has_an_id_and_security_headers(running: Server, client: httpx.Client) -> None:
@@ -168,9 +169,9 @@ def test_every_answer_has_an_id_and_security_headers(running: Server, client: ht
         assert "server" not in answer.headers
     made = client.get("/health", headers={"x-request-id": 'a"b\\c'}).headers["x-request-id"]
     assert len(made) == 32
-    lines = logged(running, made)
-    assert {"my-id.1", made} <= {line.get("request_id") for line in lines}
-    assert {"time", "level", "method", "path", "status", "ms"} <= set(lines[-1])
+    (line,) = logged(running, made)
+    assert {"time", "level", "method", "path", "status", "ms"} <= set(line)
+    wait_for(lambda: len(logged(running, "my-id.1")) == 4)
 
 
 @pytest.mark.parametrize(
@@ -212,6 +213,12 @@ def test_a_body_without_a_declared_size_is_limited_too(client: httpx.Client) -> 
 def test_a_body_that_is_not_sent_as_json(client: httpx.Client, kind: str) -> None:
     answer = client.post("/search", content=b'{"text": "kernel"}', headers={"content-type": kind})
     assert "'Content-Type: application/json'" in check_problem(answer, 422, "validation")
+
+
+def test_a_body_that_is_no_json_says_where(client: httpx.Client) -> None:
+    answer = client.post("/search", content=b'{"text": ', headers={"content-type": "application/json"})
+    sentence = "the body is not JSON: expecting value at character 9."
+    assert check_problem(answer, 422, "validation") == sentence
 
 
 def test_no_hostile_body_is_a_mistake_of_the_server(client: httpx.Client) -> None:
@@ -295,29 +302,33 @@ def test_clients_at_once_get_what_they_get_alone(running: Server) -> None:
 
 
 def half_a_request(running: Server, body: bytes) -> socket.socket:
-    """A request whose body has not come yet, once the server is at it."""
+    """A request of whose body the rest has not come yet."""
     host, port = running.address.removeprefix("http://").split(":")
     opened = socket.create_connection((host, int(port)), timeout=SECONDS)
     head = f"POST /embed HTTP/1.1\r\nHost: {host}\r\nContent-Length: {len(body)}"
     head += "\r\nContent-Type: application/json"
     opened.sendall(f"{head}\r\n\r\n".encode() + body[:5])
-    with running.client() as client:
-        while "heterformer_requests_under_way 1.0" not in client.get("/metrics").text:
-            time.sleep(0.01)
     return opened
+
+
+def wait_until_under_way(running: Server) -> None:
+    """Until the server is at a request."""
+    with running.client() as client:
+        wait_for(lambda: "heterformer_requests_under_way 1.0" in client.get("/metrics").text)
 
 
 def test_one_too_many_is_told_to_come_again() -> None:
     body = json.dumps({"inputs": "kernel"}).encode()
     with server(max_requests=1) as running, running.client() as client:
         with half_a_request(running, body) as opened:
+            wait_until_under_way(running)
             refused = client.post("/embed", json={"inputs": "a"})
             check_problem(refused, 429, "overloaded")
             assert refused.headers["retry-after"] == "1"
             assert client.get("/health").status_code == client.get("/ready").status_code == 200
             opened.sendall(body[5:])
             assert opened.recv(15) == b"HTTP/1.1 200 OK"
-        assert client.post("/embed", json={"inputs": "a"}).status_code == 200
+        wait_for(lambda: client.post("/embed", json={"inputs": "a"}).status_code == 200)
 
 
 def test_a_full_queue_refuses_what_comes_and_goes_on() -> None:
@@ -341,7 +352,7 @@ def test_a_full_queue_refuses_what_comes_and_goes_on() -> None:
             seen = set().union(*pool.map(ask, range(12)))
         assert seen == {200, 429}
         assert client.post("/embed", json={"inputs": "kernel"}).status_code == 200
-        assert 'route="/embed",status="429"' in client.get("/metrics").text
+        wait_for(lambda: 'route="/embed",status="429"' in client.get("/metrics").text)
 
 
 def test_a_body_that_does_not_come_is_given_up() -> None:

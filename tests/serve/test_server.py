@@ -6,7 +6,6 @@ import json
 import signal
 import socket
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -19,8 +18,8 @@ from heterformer.cli.main import main
 from heterformer.search.searcher import Searcher
 from heterformer.training.run import Run
 from tests.failing import Failed
-from tests.serve.serving import SECONDS, Server, copied_run, served_run, server
-from tests.serve.test_app import half_a_request
+from tests.serve.serving import SECONDS, Server, copied_run, served_run, server, wait_for
+from tests.serve.test_app import half_a_request, wait_until_under_way
 
 
 def vector(client: httpx.Client, text: str = "kernel methods") -> list[float]:
@@ -68,14 +67,7 @@ def test_a_run_made_anew_is_taken_without_a_failed_request() -> None:
                 one.result(SECONDS)
         assert not np.allclose(first, second, rtol=1e-3)
         assert set(statuses) == {200}
-        assert 'heterformer_reloads_total{result="done"} 2.0' in admin.get("/metrics").text
-
-
-def wait_for(true: object) -> None:
-    end = time.monotonic() + SECONDS
-    while not true():  # type: ignore[operator]
-        assert time.monotonic() < end
-        time.sleep(0.02)
+        wait_for(lambda: 'heterformer_reloads_total{result="done"} 2.0' in admin.get("/metrics").text)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -83,6 +75,7 @@ def test_a_request_under_way_is_answered_before_the_end(number: int) -> None:
     body = json.dumps({"inputs": "kernel"}).encode()
     with server() as running:
         with half_a_request(running, body) as opened:
+            wait_until_under_way(running)
             running.send(number)
             wait_for(lambda: refused(running))
             opened.sendall(body[5:])

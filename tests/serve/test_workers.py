@@ -15,8 +15,8 @@ import numpy as np
 
 from heterformer.cli.main import main
 from tests.failing import Failed
-from tests.serve.serving import SECONDS, Server, copied_run, server
-from tests.serve.test_server import remade, vector, wait_for
+from tests.serve.serving import SECONDS, Server, copied_run, server, wait_for
+from tests.serve.test_server import remade, vector
 
 
 def workers_of(running: Server) -> set[int]:
@@ -60,6 +60,7 @@ def test_a_killed_worker_is_replaced_and_a_reload_reaches_all() -> None:
             asking = [pool.submit(ask) for _ in range(4)]
             try:
                 os.kill(min(before), signal.SIGKILL)
+                wait_for(lambda: min(before) not in workers_of(running))  # it takes none any more
                 for _ in range(20):  # new connections, while the new worker starts
                     assert httpx.get(f"{running.address}/health", trust_env=False).status_code == 200
                 wait_for(lambda: running.log.read_text().count('"ready"') == 3)

@@ -27,7 +27,6 @@ from heterformer.training.run import Run
 
 MAX_NEIGHBORS = 200  # of each type that may support a result
 SUPPORTING = 3  # of them that a result has at most
-TYPICAL = 1024  # nodes that the usual inner products with a type are estimated from
 
 
 @dataclass(frozen=True)
@@ -353,18 +352,13 @@ class _SupportingNeighbors:
 
     def _typical_scores(self, node_type: NodeType) -> tuple[float, float]:
         if node_type not in self._typical:
-            scores = self._scores(node_type, typical_rows(self.network.schema.counts[node_type]))
+            scores = self.store.typical(node_type) @ self.query.vector
             self._typical[node_type] = (float(scores.mean()), float(scores.std()) or 1.0)
         return self._typical[node_type]
 
     def _scores(self, node_type: NodeType, rows: Rows) -> NDArray[np.float32]:
         vectors = self.store.matrix(node_type)[rows].astype(np.float32)  # (r, d)
         return vectors @ self.query.vector
-
-
-def typical_rows(count: int) -> Rows:
-    """Rows of a type with ``count`` nodes that stand for all of them."""
-    return np.linspace(0, count - 1, min(count, TYPICAL)).astype(np.int64)
 
 
 def neighbor_rows(network: Network, node: Node, node_type: NodeType) -> Rows:

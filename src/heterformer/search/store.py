@@ -39,7 +39,7 @@ from heterformer.search.approximate import (
     build_index,
     has_faiss,
 )
-from heterformer.search.index import ExactIndex, Index, Matrix
+from heterformer.search.index import ExactIndex, Index, Matrix, Rows
 from heterformer.search.options import IndexChoice
 from heterformer.search.run_weights import FOLDER, RunWeights
 from heterformer.temporary import remove_path
@@ -48,7 +48,7 @@ from heterformer.training.run import Run
 VECTORS, TEXTLESS, INDEX, MAP = "vectors", "textless", "index", "map"
 KEPT_NETWORKS = 3  # besides the run's own
 SAMPLED_QUERIES = 200  # for building an index and measuring its recall
-SAMPLED_ROWS = 1024  # of a matrix, for its digest
+TYPICAL = 1024  # rows of a matrix that stand for all of them
 
 
 class SearchStore:
@@ -73,6 +73,7 @@ class SearchStore:
         self._own, self._kept_networks, self._approximate_from = own, kept_networks, approximate_from
         # Mapped at once, if they are our own: a mapped file may be removed meanwhile.
         self._matrices: dict[NodeType, Matrix] = {t: vectors.matrix(t) for t in vectors.types if own}
+        self._typical: dict[NodeType, Matrix] = {}
         self._indexes: dict[NodeType, Index] = {}  # that were opened
         self._h0: dict[NodeType, Matrix] = {
             t: h0 for t in self._matrices if (h0 := vectors.h0(t)) is not None
@@ -113,6 +114,16 @@ class SearchStore:
                 self._check_rows(node_type)
             self._matrices[node_type] = self.vectors.matrix(node_type)
         return self._matrices[node_type]
+
+    def typical(self, node_type: NodeType) -> Matrix:
+        """(r, d): vectors of some nodes, whose scores are what is usual for the type.
+
+        They are kept: every search needs them, and to copy them each time would take longer than the search.
+        """
+        if node_type not in self._typical:
+            matrix = self.matrix(node_type)
+            self._typical[node_type] = matrix[typical_rows(len(matrix))].astype(np.float32)
+        return self._typical[node_type]
 
     def h0(self, node_type: NodeType) -> Matrix:
         """(n, 64): a textless type's embeddings, also of nodes that were folded in; rows in network order."""
@@ -186,8 +197,8 @@ class SearchStore:
         """A digest that says which vectors an index or a layout belongs to, without reading them all."""
         matrix, path = self.matrix(node_type), self.vectors.path
         stat = (self.vectors.tables[0] if self.vectors.tables else path / f"{node_type}.npy").stat()
-        rows = np.linspace(0, len(matrix) - 1, min(len(matrix), SAMPLED_ROWS)).astype(np.int64)
-        digest = hashlib.blake2b(np.ascontiguousarray(matrix[rows]).data, digest_size=8)
+        sample = np.ascontiguousarray(matrix[typical_rows(len(matrix))])
+        digest = hashlib.blake2b(sample.data, digest_size=8)
         digest.update(f"{matrix.shape} {matrix.dtype} {stat.st_size} {stat.st_mtime_ns}".encode())
         return digest.hexdigest()
 
@@ -197,6 +208,11 @@ class SearchStore:
             problem = f"its {node_type} nodes are not those of {self.network.path} in the same order"
             remedy = "search the network that was embedded, or embed this one"
             raise InputError(f"{self.vectors.path}: {problem}; {remedy}.")
+
+
+def typical_rows(count: int) -> Rows:
+    """Some of ``count`` rows, at even distances."""
+    return np.linspace(0, count - 1, min(count, TYPICAL)).astype(np.int64)
 
 
 def search_folder(run: Run, network: Network) -> Path:

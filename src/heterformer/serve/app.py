@@ -122,6 +122,8 @@ def _add_errors(app: FastAPI) -> None:
 
 def _validation_sentence(error: RequestValidationError) -> str:
     first = error.errors()[0]
+    if first["type"] == "json_invalid":
+        return f"the body is not JSON: {first['ctx']['error'].lower()} at character {first['loc'][-1]}."
     place = ".".join(str(part) for part in first["loc"] if part != "body")
     return f"{place[:100] or 'the body'}: {first['msg'].removeprefix('Value error, ')}."
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from heterformer.network.lookup import Node
 from heterformer.network.store import Network
-from heterformer.search.searcher import Named, Searcher, neighbor_rows, typical_rows
+from heterformer.search.searcher import Named, Searcher, neighbor_rows
+from heterformer.search.store import typical_rows
 from heterformer.serve.errors import NotFoundError
 
 SHARED = 50  # neighbours of one type that both have, at most

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import socket
@@ -23,6 +24,9 @@ from heterformer.serve.service import Service
 
 BACKLOG = 1024  # connections that wait to be taken
 ENDING = 30  # seconds that requests under way have after SIGTERM
+M_MMAP_THRESHOLD = -3  # in glibc's malloc.h
+LARGE = 1 << 18  # bytes of a block that is given back to the system as soon as it is freed
+SHAPES = 64  # of operations that stay compiled: those of a few batches
 
 
 def serve_socket(
@@ -34,8 +38,23 @@ def serve_socket(
 ) -> None:
     """Serve at a socket in this process. ``reloaded`` is called after a client had the runs opened anew."""
     log_as_json()
+    keep_memory_flat()
     with messages_to(LOGGER.info):
         _serve(paths, options, listener, started, reloaded)
+
+
+def keep_memory_flat(large: int = LARGE) -> None:
+    """Have the process keep no more memory than requests under way need. Called before torch computes.
+
+    Left alone, glibc raises the size from which freed blocks are given back to the system to that of the
+    largest one, and keeps the others in the heap of the thread that asked for them. Arrays of all sizes in
+    many threads then leave gaps that no later one fits. And oneDNN keeps what it has compiled for each of a
+    thousand shapes, of which every batch of texts has new ones.
+    """
+    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", str(SHAPES))
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # other C libraries have none
+    if mallopt is not None:
+        mallopt(M_MMAP_THRESHOLD, large)
 
 
 def _serve(

@@ -41,23 +41,26 @@ export class Camera {
     this.isWhole = false;
   }
 
-  /** Move just as far as it takes to see some places, [x, y] each; with `closeUp`, to tell them apart too. */
-  reveal(places, { closeUp = false, margin = 70 } = {}) {
+  /** Move just as far as it takes to see some places, [x, y] each; with `closeUp`, to tell them apart too.
+   * `covered` is the size of the corner at the bottom left in which nothing is seen. */
+  reveal(places, { closeUp = false, margin = 70, covered = { width: 0, height: 0 } } = {}) {
     if (!places.length) return;
     const xs = places.map(([x]) => x), ys = places.map(([, y]) => y);
     const [left, right] = [Math.min(...xs), Math.max(...xs)];
     const [bottom, top] = [Math.min(...ys), Math.max(...ys)];
     const seen = places.every(([x, y]) => {
       const [sx, sy] = this.toScreen(x, y);
-      return sx > margin / 2 && sy > margin / 2 && sx < this.width - margin / 2 && sy < this.height - margin / 2;
+      const isCovered = sx < covered.width && sy > this.height - covered.height;
+      return !isCovered && sx > margin / 2 && sy > margin / 2 && sx < this.width - margin / 2 && sy < this.height - margin / 2;
     });
-    const room = Math.min((this.width - 2 * margin) / Math.max(right - left, 1e-6),
+    const aside = covered.width < this.width / 2 ? covered.width : 0; // else too little would be left
+    const room = Math.min((this.width - aside - 2 * margin) / Math.max(right - left, 1e-6),
       (this.height - 2 * margin) / Math.max(top - bottom, 1e-6));
     // What lies on one heap is looked at from nearer, and from no nearer than shows where it is.
     const closer = closeUp ? Math.min(room / 2, CLOSE * this.fit) : 0;
     if (seen && closer <= this.scale * 1.2) return;
-    Object.assign(this, { x: (left + right) / 2, y: (bottom + top) / 2, isWhole: false });
     this.scale = Math.max(this.fit / 2, Math.min(room, Math.max(this.scale, closer)));
+    Object.assign(this, { x: (left + right) / 2 - aside / 2 / this.scale, y: (bottom + top) / 2, isWhole: false });
   }
 
   toScreen(x, y) {

@@ -100,9 +100,16 @@ export class MapView {
     document.body.dataset.marks = this.marks.length;
     const important = this.marks.filter((mark) => mark.kind !== "near");
     const closeUp = important.length > 1 && important.every((mark) => mark.kind === "result");
-    if (reveal) this.camera.reveal((important.length ? important : this.marks).map(({ x, y }) => [x, y]), { closeUp });
+    if (reveal) this.reveal((important.length ? important : this.marks).map(({ x, y }) => [x, y]), closeUp);
     if (!nodes.length) this.camera.showAll();
     this.#moved();
+  }
+
+  /** Move so that some places are seen beside the legend. */
+  reveal(places, closeUp = false) {
+    const map = byId("map").getBoundingClientRect(), legend = byId("legend").firstElementChild?.getBoundingClientRect();
+    const covered = legend?.width ? { width: legend.right - map.left, height: map.bottom - legend.top } : undefined;
+    this.camera.reveal(places, { closeUp, covered });
   }
 
   #loaded() {
