@@ -161,7 +161,9 @@ def main() -> None:
             browser.run("heterformerMap.drawsAll = true")
             every = measure(browser, max(4, options.frames // 5))
         service.close()
-    print(f"CPU time of a frame: as many as are fluent {ours:.0f} ms, {FEW:,} {few:.0f} ms, all {every:.0f} ms")
+    print(
+        f"CPU time of a frame: as many as are fluent {ours:.0f} ms, {FEW:,} {few:.0f} ms, all {every:.0f} ms"
+    )
 
 
 if __name__ == "__main__":

@@ -384,7 +384,7 @@ def test_what_is_marked_is_not_hidden_by_the_legend(page: Any) -> None:
       const { camera } = heterformerMap, box = (name) => document.querySelector(name).getBoundingClientRect();
       const [map, legend] = [box("#map"), box("#legend > *")];
       const isCovered = (x, y) => x < legend.right - map.left && y > legend.top - map.top;
-      const hidden = [legend.left - map.left + 60, legend.top - map.top + 60], place = camera.toMap(...hidden);
+      const place = camera.toMap(legend.left - map.left + 60, legend.top - map.top + 60);
       const before = isCovered(...camera.toScreen(...place));
       heterformerMap.reveal([place, camera.toMap(camera.width / 2, camera.height / 2)]);
       const [x, y] = camera.toScreen(...place);
