@@ -181,9 +181,11 @@ def _rows(parser: ArgumentParser) -> list[str]:
 
 
 def _values(metavar: str) -> str:
-    """``{None}|FLOAT|{auto}`` as a list of what may be written."""
+    """``{None}|FLOAT|{auto}`` as a list of what may be written; dots mean that several may be given."""
+    several = metavar.startswith("[")
+    metavar = re.sub(r"^\[(.*?) \[.*$", r"\1", metavar)
     words = re.split(r"[{}|,]+", metavar) if "{" in metavar else [metavar]
-    return ", ".join(f"`{word}`" for word in words if word.strip() and word != "None")
+    return ", ".join(f"`{word}`" for word in words if word.strip() and word != "None") + " …" * several
 
 
 def _prose(doc: str) -> str:

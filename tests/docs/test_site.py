@@ -67,7 +67,14 @@ def test_options_have_flag_values_default_and_meaning(commands: dict[str, str]) 
     )
     assert "| `--new-learning-rate` | `FLOAT`, `auto` | `auto` |" in commands["train"]
     assert "| `--max-steps` | `INT` |  |" in commands["train"]
+    assert "| `--widths` | `INT` … |" in commands["train"]
+    assert "| `--parts` | `validation`, `test` … |" in commands["evaluate"]
+    assert "[" not in "".join(row.split(" | ")[1] for text in commands.values() for row in rows_of(text))
     assert f"| `--top` | `INT` | `{SearchOptions().top}` |" in commands["search"]
+
+
+def rows_of(section: str) -> list[str]:
+    return [line for line in section.splitlines() if line.startswith("| `")]
 
 
 def test_options_of_training_are_listed_once(commands: dict[str, str]) -> None:
