@@ -6,7 +6,8 @@ import pytest
 
 from heterformer.errors import InputError
 from heterformer.options import fits
-from heterformer.training.options import TrainingOptions, flat_options, option_hints
+from heterformer.training.flat_options import flat_options, option_hints
+from heterformer.training.options import TrainingOptions
 from heterformer.tuning.options import TuneOptions
 from heterformer.tuning.ranges import FIXED, Choices, Numbers, read_ranges
 
