@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from heterformer.cli.command_lines import EvaluateCommands
-from heterformer.distillation.core import distill
+from heterformer.distillation.entry import distill
 from heterformer.embedding.embed import embed_run
 from heterformer.errors import InputError
 from heterformer.evaluation.options import EvaluateOptions
