@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from heterformer.serve.batching import BatchingEncoder, Rows
 from heterformer.serve.deadline import Deadline
 from heterformer.serve.errors import OverloadedError, UnavailableError
+from tests.serve.serving import wait_for
 
 
 class Held:
@@ -49,15 +50,14 @@ def lengths(batches: BatchingEncoder, held: Held, texts: list[str], seconds: flo
 
 
 def waiting(batches: BatchingEncoder, count: int) -> None:
-    while batches.waiting < count:
-        threading.Event().wait(0.005)
+    wait_for(lambda: batches.waiting >= count)
 
 
 def test_what_waits_is_encoded_together_up_to_the_budget(batches: BatchingEncoder) -> None:
     held = Held()
     with ThreadPoolExecutor(4) as pool:
         first = pool.submit(lengths, batches, held, ["a"])
-        held.began.wait(60)
+        assert held.began.wait(60)
         others = [pool.submit(lengths, batches, held, [text]) for text in ("b b", "c c")]
         waiting(batches, 2)
         others.append(pool.submit(lengths, batches, held, ["d", "e e e e e e"]))
@@ -74,7 +74,7 @@ def test_a_request_without_room_is_refused_whole(batches: BatchingEncoder) -> No
     held = Held()
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(lengths, batches, held, ["a"])
-        held.began.wait(60)
+        assert held.began.wait(60)
         second = pool.submit(lengths, batches, held, ["b"] * 5)
         waiting(batches, 5)
         with pytest.raises(OverloadedError):
@@ -88,7 +88,7 @@ def test_whoever_waits_too_long_is_told_and_the_text_is_not_read(batches: Batchi
     held = Held()
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(lengths, batches, held, ["a"])
-        held.began.wait(60)
+        assert held.began.wait(60)
         with pytest.raises(UnavailableError, match=r"not answered within 0\.01 seconds"):
             lengths(batches, held, ["late"], seconds=0.01)
         held.go.set()
@@ -111,7 +111,7 @@ def test_texts_of_two_models_are_two_batches(batches: BatchingEncoder) -> None:
     other.go.set()
     with ThreadPoolExecutor(3) as pool:
         first = pool.submit(lengths, batches, held, ["a"])
-        held.began.wait(60)
+        assert held.began.wait(60)
         more = [pool.submit(lengths, batches, encoder, ["b"]) for encoder in (held, other)]
         waiting(batches, 2)
         held.go.set()
