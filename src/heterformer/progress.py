@@ -186,7 +186,7 @@ def waiting(description: str, spinner: bool = True) -> Iterator[None]:
 
 @contextmanager
 def plain_lines(description: str, every: float = LINE_EVERY) -> Iterator[None]:
-    """Without a terminal, write a line about the innermost stage under way every so many seconds.
+    """Without a terminal, write a line about the innermost stage under way, ``every`` this many seconds.
 
     A thread writes them, because a stage may not move for minutes. Stages start one themselves if
     there is none, so that commands, which have one from their start to their end, are never silent for long.

@@ -194,7 +194,7 @@ def _what_vectors_saw(evaluation: Evaluation) -> str:
     if not evaluation.link_prediction or evaluation.seen_by_vectors == ():
         return ""
     if evaluation.seen_by_vectors is None:
-        return "Nobody knows which pairs were seen when they were made: link prediction may flatter them."
+        return "It is not known which pairs were seen when they were made: link prediction may flatter them."
     return f"{SEEN_BY_VECTORS.capitalize()}: {', '.join(evaluation.seen_by_vectors)}. {HIDE_SPLIT}."
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from heterformer.explanation.core import KINDS, Sampled, TextExplanation, VirtualToken
 from heterformer.figures import COLORS, COLUMN, HIGHLIGHT, canvas, cut_to
 
-UNIFORM = 1.25  # shares whose largest is at most so many times their mean tell neighbours hardly apart
+UNIFORM = 1.25  # times the mean share: if the largest is no more, shares hardly tell neighbours apart
 TOKENS = 8  # of the text, as in the paper
 SMALL = 6  # points
 TICKS = (0, 0.01, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1)  # of the colour scale

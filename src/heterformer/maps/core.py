@@ -79,8 +79,8 @@ class NodeMap:
     @property
     def contents(self) -> str:
         """Which nodes are shown, and how many of how many."""
-        shown = f"{len(self.points):,}"
-        sample = shown if len(self.points) == self.nodes else f"{shown} of {self.nodes:,}"
+        count = f"{len(self.points):,}"
+        sample = count if len(self.points) == self.nodes else f"{count} of {self.nodes:,}"
         return f"t-SNE of {sample} {' and '.join(self.types)} nodes"
 
     @property

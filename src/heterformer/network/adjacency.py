@@ -73,7 +73,7 @@ class Adjacency:
 
     @classmethod
     def open(cls, folder: Path, centers: int, neighbors: int, edge_types: Sequence[int]) -> Adjacency:
-        """Open memory-mapped, for so many centres and neighbours and the numbers of their edge types.
+        """Open memory-mapped, given the counts of centres and neighbours and the numbers of their edge types.
 
         Lengths, offsets and ranges are checked, so that no entry leads out of another array; the order of
         entries is not (see ``check_order``).
