@@ -25,6 +25,7 @@ from heterformer.network.build.frames import temporary_folder
 from heterformer.network.spec import NetworkSpec
 from heterformer.network.store import Network
 from heterformer.network.tokens import PackedTokens, open_tokens
+from heterformer.progress import quiet_transformers
 from heterformer.training.options import TrainingOptions
 from heterformer.training.warm_up_options import WarmUpOptions
 from tests.networks import SPECIAL, new_tokenizer
@@ -42,6 +43,7 @@ def save_reader(
     **more: Any,
 ) -> str:
     """A randomly initialised BERT with one token per word of the synthetic titles, and its tokenizer."""
+    quiet_transformers()  # its bar would be among the messages of a test that reads them
     torch.manual_seed(seed)
     sizes = {"num_hidden_layers": layers, "hidden_size": width, "num_attention_heads": heads}
     config = BertConfig(

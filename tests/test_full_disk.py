@@ -76,17 +76,17 @@ def test_a_figure_without_room_is_not_there(
 
 def test_a_comparison_without_room_leaves_nothing_and_can_be_repeated(tmp_path: Path) -> None:
     out = tmp_path / "a" / "cmp"
-    shared = tiny_options(tiny_reader(), max_steps=2)
+    network, shared = tiny_network(), tiny_options(tiny_reader(), max_steps=2)
     done: list[str] = []
 
     def runner(job: Job) -> None:
         done.append(job.variant.name)
 
     with room_for(100), pytest.raises(OSError, match="File too large") as caught:
-        compare(tiny_network(), out, ["bert"], options=shared, runner=runner)
+        compare(network, out, ["bert"], options=shared, runner=runner)
     assert Path(caught.value.filename) == out / "compare.yaml"
     assert files(tmp_path) == set()
-    compare(tiny_network(), out, ["bert"], options=shared, runner=runner)
+    compare(network, out, ["bert"], options=shared, runner=runner)
     assert done == ["bert"]
     assert (out / "compare.yaml").is_file()
 
@@ -107,17 +107,17 @@ def test_curves_without_room_end_in_one_error_and_whole_records(tmp_path: Path) 
 
 @pytest.mark.parametrize("size", [100, 20_000])  # not even room for the options; none for weights
 def test_a_training_without_room_for_its_first_checkpoint_leaves_nothing(tmp_path: Path, size: int) -> None:
-    options = tiny_options(tiny_reader(), max_steps=2)
+    network, options = tiny_network(), tiny_options(tiny_reader(), max_steps=2)
     with room_for(size), pytest.raises(OSError, match=r"File too large|No space left") as caught:
-        train(tiny_network(), tmp_path / "run", options)
+        train(network, tmp_path / "run", options)
     assert str(tmp_path / "run") in str(caught.value.filename)
     assert files(tmp_path) == set()
 
 
 def test_a_run_that_has_a_checkpoint_keeps_it(tmp_path: Path) -> None:
     run = shutil.copytree(tiny_run(), tmp_path / "run")
-    options = tiny_options(tiny_reader(), max_steps=8)
+    network, options = tiny_network(), tiny_options(tiny_reader(), max_steps=8)
     with room_for(20_000), pytest.raises(OSError, match=r"File too large|No space left"):
-        train(tiny_network(), run, options)
+        train(network, run, options)
     assert (run / "checkpoints" / "last" / "state.json").is_file()
-    train(tiny_network(), run, options)
+    train(network, run, options)
