@@ -22,6 +22,7 @@ from tests.serve.serving import SECONDS, Server, server, service, wait_for
 from tests.serve.test_service import TEXTS
 
 KEY = "a-key-of-the-tests"
+NEAR = [{"text": "a", "neighbors": {"author": ["a5", "a6"], "venue": ["nowhere"]}}]
 
 
 @pytest.fixture(scope="module")
@@ -186,6 +187,10 @@ def test_every_answer_has_an_id_and_security_headers(running: Server, client: ht
         ("/search", {"text": "a" * 501}, 413, "too_large", "501 characters"),
         ("/embed", {"inputs": ["a"] * 9}, 413, "too_large", "9 inputs"),
         ("/nodes", {"nodes": [{"text": "a"}] * 9}, 413, "too_large", "9 inputs"),
+        ("/search", {"text": "a", "neighbors": {"author": ["a5"] * 9}}, 413, "too_large", "9 neighbors"),
+        ("/search", {"neighbors": {"author": ["a5"] * 5, "venue": ["v"] * 4}}, 413, "too_large", "9 neighbors"),
+        ("/nodes", {"nodes": NEAR * 3}, 413, "too_large", "9 neighbors, expected at most 8"),
+        ("/recommend", {"likes": ["p1"] * 9}, 413, "too_large", "9 likes"),
         ("/embed", {"inputs": [1, 2]}, 422, "validation", "inputs"),
         ("/v1/embeddings", {"input": "a", "dimensions": 17}, 422, "validation", "vectors have 16 numbers"),
         ("/embed", {"inputs": "a" * 100_001}, 413, "too_large", "bytes"),

@@ -48,7 +48,7 @@ class ServeOptions:
     timeout: float = 30.0
     """Seconds after which a request that still waits is answered with 503."""
     max_inputs: int = 256
-    """Texts or nodes in one request."""
+    """Texts, nodes, users or neighbours in one request."""
     max_characters: int = 20_000
     """Characters of one text."""
     max_body: int = 4_000_000

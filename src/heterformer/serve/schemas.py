@@ -74,7 +74,7 @@ class Recommend(Form):
 
     model: Model = ""
     users: Texts = Field(default=[], description="The id or name of a user, or several.")
-    likes: list[str] = Field(default=[], max_length=MOST, description="Instead: items of somebody new.")
+    likes: list[str] = Field(default=[], description="Instead: items of somebody new.")
     type: str = Field(default="", description="The node type to recommend.")
     top: int = Field(default=10, ge=1, le=MOST)
     exclude_known: bool = Field(default=True, description="Leave out what a user is linked to already.")

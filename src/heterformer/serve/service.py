@@ -95,20 +95,21 @@ class Service:
         deadline: Deadline | None = None,
     ) -> Embedded:
         """Vectors of texts that are no nodes, each alone or with neighbours of the network by id or name."""
-        options = self.options
-        if len(texts) > options.max_inputs:
-            raise TooLargeError(f"found {len(texts):,} inputs, expected at most {options.max_inputs:,}.")
+        self._check_number(len(texts), "inputs")
+        self._check_number(sum(len(names) for each in neighbors for names in each.values()), "neighbors")
         self._check_lengths(texts)
+        deadline = deadline or self.deadline()
         with self._run(run) as served:
-            rows = [rows_by_type(_nodes(served, each)) for each in neighbors] or [{} for _ in texts]
+            rows = [rows_by_type(_nodes(served, each, deadline)) for each in neighbors]
             for each in rows:
                 served.check_neighbors(each)
-            encoded = self.batches.encode(served, texts, rows, deadline or self.deadline())
+            encoded = self.batches.encode(served, texts, rows or [{} for _ in texts], deadline)
             return _embedded(served, encoded)
 
     def search(self, run: str, *, deadline: Deadline | None = None, **query: Any) -> Answer:
         """What ``Searcher.search`` answers; ``query`` is its arguments."""
         self._check_lengths([query.get("text", "")])
+        self._check_number(len(query.get("neighbors", ())), "neighbors")
         with self._run(run) as served:
             return RequestSearcher(served, self.batches, deadline or self.deadline()).search(**query)
 
@@ -116,9 +117,8 @@ class Service:
         self, run: str, users: Sequence[str], *, deadline: Deadline | None = None, **query: Any
     ) -> list[Recommended]:
         """What ``Recommender.recommend`` answers; ``query`` is its arguments."""
-        if len(users) > self.options.max_inputs:
-            most = self.options.max_inputs
-            raise TooLargeError(f"found {len(users):,} users, expected at most {most:,}.")
+        self._check_number(len(users), "users")
+        self._check_number(len(query.get("likes", ())), "likes")
         with self._run(run) as served, served.exclusive(deadline or self.deadline()):
             return served.recommender.recommend(users, **query)
 
@@ -209,6 +209,11 @@ class Service:
         except InputError as error:
             raise as_request_error(error, run.paths) from error
 
+    def _check_number(self, number: int, what: str) -> None:
+        """Refuse more than a request may have: each of them is looked up, or read by the model."""
+        if number > self.options.max_inputs:
+            raise TooLargeError(f"found {number:,} {what}, expected at most {self.options.max_inputs:,}.")
+
     def _check_lengths(self, texts: Sequence[str]) -> None:
         most = self.options.max_characters
         for number, text in enumerate(texts, 1):
@@ -220,12 +225,14 @@ class Service:
         return paths | {p for run in self._runs.values() for p in run.paths}
 
 
-def _nodes(run: ServedRun, neighbors: NeighborNames) -> list[Node]:
-    return [
-        find_node(run.network, name, [node_type_named(run.schema, node_type, None, "neighbors")])
-        for node_type, names in neighbors.items()
-        for name in names
-    ]
+def _nodes(run: ServedRun, neighbors: NeighborNames, deadline: Deadline) -> list[Node]:
+    nodes = []
+    for name_of_type, names in neighbors.items():
+        node_type = node_type_named(run.schema, name_of_type, None, "neighbors")
+        for name in names:
+            deadline.left()  # each reads whole columns
+            nodes.append(find_node(run.network, name, [node_type]))
+    return nodes
 
 
 def _embedded(run: ServedRun, encoded: Sequence[Encoded]) -> Embedded:
