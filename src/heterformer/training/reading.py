@@ -11,7 +11,7 @@ import numpy as np
 from heterformer.arrays import Ints
 from heterformer.errors import InputError
 from heterformer.models.options import ModelOptions
-from heterformer.models.plm.backbone import load_backbone
+from heterformer.models.plm.backbone import load_backbone, max_tokens
 from heterformer.models.plm.inspection import Inspection, inspect_backbone
 from heterformer.models.plm.loading import hub_json, is_hub_name, load_tokenizer
 from heterformer.models.plm.minilm import backbone_path
@@ -73,7 +73,7 @@ def look_at_texts(backbone: str, network: Network, pairs: Pairs) -> Inspection |
         return None  # what is wrong with it is said when the model is made
     if not len(tokenizer.all_special_ids) < len(tokenizer) <= plm.config.vocab_size:
         return None
-    limit = min(TOKENS, network.schema.max_tokens)
+    limit = min(TOKENS, network.schema.max_tokens, max_tokens(plm))
 
     def tokens(node_type: NodeType, rows: Ints) -> list[list[int]]:
         encoded = tokenizer(network.texts(node_type, rows), truncation=True, max_length=limit)
