@@ -46,9 +46,8 @@ def save_reader(
     quiet_transformers()  # its bar would be among the messages of a test that reads them
     torch.manual_seed(seed)
     sizes = {"num_hidden_layers": layers, "hidden_size": width, "num_attention_heads": heads}
-    config = BertConfig(
-        vocab_size=len(words), intermediate_size=2 * width, max_position_embeddings=32, **sizes | more
-    )
+    sizes |= {"intermediate_size": 2 * width, "max_position_embeddings": 32}
+    config = BertConfig(vocab_size=len(words), **sizes | more)
     BertModel(config).save_pretrained(folder)
     tokenizer = new_tokenizer(words)
     tokenizer.backend_tokenizer.normalizer = normalizers.Lowercase()

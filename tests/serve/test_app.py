@@ -112,11 +112,15 @@ def test_search_nodes_and_explanations(client: httpx.Client) -> None:
     assert hit["id"] in [n["id"] for n in named]
     why = client.post("/explain", json={"node": hit["id"]}).json()
     assert (why["node"]["id"], why["run"]) == (hit["id"], "run")
+    new: dict[str, list[dict[str, Any]]]
     new = {"nodes": [{"id": "n1", "text": "kernel", "neighbors": {"author": ["a5"]}}, {"text": "kernel"}]}
     made = client.post("/nodes", json=new).json()["nodes"]
     assert [n["id"] for n in made] == ["n1", ""]
     assert not np.allclose(made[0]["vector"], made[1]["vector"])
     assert check_problem(client.get("/nodes/paper/n1"), 404, "not_found")
+    typed = {"nodes": [{**new["nodes"][0], "type": "paper"}]}
+    (again,) = client.post("/nodes", json=typed).json()["nodes"]
+    np.testing.assert_allclose(again["vector"], made[0]["vector"], rtol=1e-4, atol=1e-5)
 
 
 def test_state_and_description(client: httpx.Client) -> None:
@@ -188,9 +192,17 @@ def test_every_answer_has_an_id_and_security_headers(running: Server, client: ht
         ("/embed", {"inputs": ["a"] * 9}, 413, "too_large", "9 inputs"),
         ("/nodes", {"nodes": [{"text": "a"}] * 9}, 413, "too_large", "9 inputs"),
         ("/search", {"text": "a", "neighbors": {"author": ["a5"] * 9}}, 413, "too_large", "9 neighbors"),
-        ("/search", {"neighbors": {"author": ["a5"] * 5, "venue": ["v"] * 4}}, 413, "too_large", "9 neighbors"),
+        (
+            "/search",
+            {"neighbors": {"author": ["a5"] * 5, "venue": ["v"] * 4}},
+            413,
+            "too_large",
+            "9 neighbors",
+        ),
         ("/nodes", {"nodes": NEAR * 3}, 413, "too_large", "9 neighbors, expected at most 8"),
         ("/recommend", {"likes": ["p1"] * 9}, 413, "too_large", "9 likes"),
+        ("/nodes", {"nodes": [{"text": "a", "type": "author"}]}, 400, "invalid_request", "read as 'paper'"),
+        ("/nodes", {"nodes": [{"text": "a", "type": "x"}]}, 400, "invalid_request", "type is 'x'"),
         ("/embed", {"inputs": [1, 2]}, 422, "validation", "inputs"),
         ("/v1/embeddings", {"input": "a", "dimensions": 17}, 422, "validation", "vectors have 16 numbers"),
         ("/embed", {"inputs": "a" * 100_001}, 413, "too_large", "bytes"),

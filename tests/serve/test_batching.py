@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from heterformer.serve.batching import BatchingEncoder, Rows
+from heterformer.serve.batching import BatchingEncoder, Rows, TokenCounts
 from heterformer.serve.deadline import Deadline
 from heterformer.serve.errors import OverloadedError, UnavailableError
 from tests.serve.serving import wait_for
@@ -23,10 +23,11 @@ class Held:
         self.go, self.began = threading.Event(), threading.Event()
         self.batches: list[list[str]] = []
 
-    def token_counts(self, texts: Sequence[str]) -> list[int]:
-        if any(text == "unreadable" for text in texts):
+    def count_tokens(self, text: str, neighbors: Rows) -> TokenCounts:
+        if text == "unreadable":
             raise ValueError("unreadable")
-        return [len(text.split()) for text in texts]
+        tokens = len(text.split())
+        return TokenCounts(tokens, min(tokens, 6) + sum(map(len, neighbors.values())))
 
     def encode(self, texts: Sequence[str], neighbors: Sequence[Rows]) -> NDArray[np.float32]:
         self.began.set()
@@ -68,6 +69,25 @@ def test_what_waits_is_encoded_together_up_to_the_budget(batches: BatchingEncode
     assert held.batches[0] == ["a"]
     assert sorted(held.batches[1]) == ["b b", "c c"]
     assert held.batches[2:] == [["d"], ["e e e e e e"]]
+
+
+def test_what_is_read_fills_the_budget_and_not_how_long_a_text_is() -> None:
+    """A text that is cut shares a batch, and one with many neighbours does not."""
+    held, sizes = Held(), []
+    batches = BatchingEncoder(batch_tokens=8, max_waiting=8, observe=lambda *batch: sizes.append(batch))
+    near: list[Rows] = [{}, {}, {"paper": [1, 2, 3], "venue": [4, 5]}, {"paper": [6, 7]}]
+    texts = ["a " * 50, "b", "c", "d"]
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(lengths, batches, held, ["first"])
+        assert held.began.wait(60)
+        second = pool.submit(batches.encode, held, texts, near, Deadline(60))
+        waiting(batches, 4)
+        held.go.set()
+        assert first.result() == [5]
+        assert [each.tokens for each in second.result()] == [50, 1, 1, 1]
+    batches.close()
+    assert held.batches[1:] == [texts[:2], texts[2:3], texts[3:]]
+    assert sizes[1:] == [(2, 7), (1, 6), (1, 3)]
 
 
 def test_a_request_without_room_is_refused_whole(batches: BatchingEncoder) -> None:

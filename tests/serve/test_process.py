@@ -7,6 +7,10 @@ import subprocess
 import sys
 
 import pytest
+from fastapi import FastAPI
+
+from heterformer.serve.options import ServeOptions
+from heterformer.serve.process import uvicorn_config
 
 # Frees a large block, which raises glibc's own limit, and then asks how much is mapped beside the heaps.
 PROGRAM = """
@@ -37,3 +41,9 @@ def test_large_blocks_are_given_back_to_the_system_when_they_are_freed(call: str
     program = PROGRAM.replace("CALL", call)
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert ran.stdout.split() == [str(call != "pass"), "True"]
+
+
+@pytest.mark.parametrize("timeout", [0.5, 30, 600])
+def test_a_request_under_way_keeps_its_time_when_the_server_ends(timeout: float) -> None:
+    options = ServeOptions(timeout=timeout)
+    assert uvicorn_config(FastAPI(), options).timeout_graceful_shutdown == options.ending > timeout

@@ -15,6 +15,7 @@ import pytest
 from heterformer.errors import InputError
 from heterformer.explanation.core import Explainer, explain
 from heterformer.explanation.effects import leave_one_out
+from heterformer.network.build.frames import temporary_folder
 from heterformer.recommendation.core import Recommender
 from heterformer.search.searcher import Searcher
 from heterformer.serve.deadline import Deadline
@@ -22,7 +23,8 @@ from heterformer.serve.errors import NotFoundError, RequestError, TooLargeError,
 from heterformer.serve.nodes import Page
 from heterformer.serve.options import ServeOptions
 from heterformer.serve.service import Service
-from tests.learning import tiny_network
+from heterformer.training.train import train
+from tests.learning import save_reader, tiny_network, tiny_options
 from tests.serve.serving import copied_run, served_run, service
 
 TEXTS = ["kernel methods", "graphs", "a survey of solution stability", "", "corpus " * 50]
@@ -51,6 +53,23 @@ def test_vectors_are_those_of_the_library() -> None:
     np.testing.assert_allclose(found.vectors, expected, rtol=1e-5, atol=1e-5)
     assert (found.run, found.max_tokens) == ("run", 32)
     assert found.tokens[3:] == (2, 52)
+
+
+def test_tokens_are_counted_as_the_model_reads_them() -> None:
+    """A backbone that reads less of a text than the network has."""
+    reader = save_reader(temporary_folder(), max_position_embeddings=12)
+    options = tiny_options(reader, max_steps=1, document_prompt="kernel ")
+    path = train(tiny_network(), temporary_folder() / "short", options).path
+    short = Service([path], ServeOptions(device="cpu"))
+    (run,) = short._runs.values()
+    found = short.embed("", TEXTS)
+    assert found.max_tokens == run.text_limit == short.info()["runs"][0]["max_tokens"] < 32
+    assert found.tokens == (5, 4, 8, 3, 53)  # with the prompt
+    papers = tiny_network().texts("paper", [3, 4])
+    lengths = [min(len(run._text_encoder.tokenizer(f"kernel {t}")["input_ids"]), 12) for t in papers]
+    assert run.count_tokens("graphs", {"paper": [3, 4, 3], "author": [1]}) == (4, 4 + sum(lengths))
+    assert run.count_tokens(TEXTS[-1], {}) == (53, run.text_limit)
+    short.close()
 
 
 def test_requests_at_once_give_what_they_give_one_by_one_and_change_nothing() -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,6 +15,8 @@ import httpx
 import numpy as np
 
 from heterformer.cli.main import main
+from heterformer.serve.options import ServeOptions
+from heterformer.serve.workers import Workers
 from tests.failing import Failed
 from tests.serve.serving import SECONDS, Server, copied_run, server, wait_for
 from tests.serve.test_server import remade, vector
@@ -112,6 +115,12 @@ def all_agree(running: Server, expected: list[float]) -> bool:
 
     with ThreadPoolExecutor(4) as pool:
         return all(pool.map(asked, range(24)))
+
+
+def test_workers_have_more_time_to_end_than_their_requests(tmp_path: Path) -> None:
+    options = ServeOptions(timeout=600, workers=2)
+    with socket.socket() as listener:
+        assert Workers(["run"], options, listener, tmp_path).ending > options.ending > 600
 
 
 def test_a_run_that_no_worker_can_open_is_one_sentence(failed: Failed, tmp_path: Path) -> None:

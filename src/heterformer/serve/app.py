@@ -157,7 +157,8 @@ def _add_vectors(app: FastAPI, service: Service) -> None:
     def embed_nodes(request: Request, form: NewNodes) -> JSONResponse:
         """Vectors of nodes that the network does not have; it stays as it is."""
         texts, neighbors = [n.text for n in form.nodes], [n.neighbors for n in form.nodes]
-        embedded = service.embed(form.model, texts, neighbors, deadline=_deadline(request))
+        types = [n.type for n in form.nodes]
+        embedded = service.embed(form.model, texts, neighbors, types, deadline=_deadline(request))
         pairs = zip(form.nodes, embedded.vectors.tolist(), strict=True)
         return JSONResponse({"model": embedded.run, "nodes": [{"id": n.id, "vector": v} for n, v in pairs]})
 

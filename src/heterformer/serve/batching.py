@@ -22,11 +22,18 @@ Rows = Mapping[NodeType, Sequence[int]]  # of a text's neighbours
 Observer = Callable[[int, int], None]  # texts and tokens of a batch
 
 
+class TokenCounts(NamedTuple):
+    """What a text costs."""
+
+    text: int  # its tokens, as long as it is
+    read: int  # those that the model reads: the text up to its limit, and the texts of its neighbours
+
+
 class Encoder(Protocol):
     """What encodes texts; it is called by one thread."""
 
-    def token_counts(self, texts: Sequence[str]) -> list[int]:
-        """The tokens of each text, as long as it is."""
+    def count_tokens(self, text: str, neighbors: Rows) -> TokenCounts:
+        """How long a text is, and what reading it with its neighbours takes."""
 
     def encode(self, texts: Sequence[str], neighbors: Sequence[Rows]) -> NDArray[np.float32]:
         """(n, d)."""
@@ -45,7 +52,7 @@ class _Job:
     text: str
     neighbors: Rows
     future: Future[Encoded] = field(default_factory=Future)
-    tokens: int = 0
+    tokens: TokenCounts | None = None  # once it was counted
 
 
 class BatchingEncoder:
@@ -54,7 +61,7 @@ class BatchingEncoder:
     The model belongs to the one thread that encodes, so that no two requests meet in it.
 
     Args:
-        batch_tokens: Tokens of a batch; a longer text is a batch of its own.
+        batch_tokens: Tokens that a batch reads; a text that takes more is a batch of its own.
         max_waiting: Texts that may wait; a request with more than there is room for is refused whole.
         observe: Called after each batch.
     """
@@ -116,13 +123,14 @@ class BatchingEncoder:
         tokens = 0
         while self._jobs and (not batch or self._jobs[0].encoder is batch[0].encoder):
             job = self._jobs[0]
-            if not job.tokens and not self._begun(job):
+            if job.tokens is None and not self._begun(job):
                 self._jobs.popleft()
                 continue
-            if batch and tokens + job.tokens > self.batch_tokens:
+            assert job.tokens is not None
+            if batch and tokens + job.tokens.read > self.batch_tokens:
                 break
             batch.append(self._jobs.popleft())
-            tokens += job.tokens
+            tokens += job.tokens.read
         return batch
 
     def _begun(self, job: _Job) -> bool:
@@ -130,15 +138,16 @@ class BatchingEncoder:
         if not job.future.set_running_or_notify_cancel():
             return False
         with _failing([job]):
-            job.tokens = max(1, *job.encoder.token_counts([job.text]))
+            job.tokens = job.encoder.count_tokens(job.text, job.neighbors)
         return not job.future.done()
 
     def _encode(self, batch: list[_Job]) -> None:
         with _failing(batch):
             vectors = batch[0].encoder.encode([j.text for j in batch], [j.neighbors for j in batch])
-            for job, vector in zip(batch, vectors, strict=True):
-                job.future.set_result(Encoded(vector, job.tokens))
-            self._observe(len(batch), sum(job.tokens for job in batch))
+            counts = [job.tokens for job in batch if job.tokens is not None]
+            for job, vector, tokens in zip(batch, vectors, counts, strict=True):
+                job.future.set_result(Encoded(vector, tokens.text))
+            self._observe(len(batch), sum(tokens.read for tokens in counts))
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from ipaddress import ip_address
+from math import ceil
 from typing import Annotated, Literal
 
 from tyro.conf import arg
@@ -12,6 +13,7 @@ from tyro.conf import arg
 from heterformer.errors import OptionError
 
 KEY_VARIABLE = "HETERFORMER_API_KEY"
+COMPUTING = 10  # seconds in which a request that waits no more is answered
 POSITIVE = (
     "workers",
     "batch_tokens",
@@ -74,6 +76,11 @@ class ServeOptions:
                 f"is {self.host}, which others can reach; give {{api_key}}, or {{insecure}} to do without."
             )
             raise OptionError(self, "host", problem)
+
+    @property
+    def ending(self) -> int:
+        """Seconds that requests under way have after SIGTERM: what they may wait, and some to be computed."""
+        return ceil(self.timeout) + COMPUTING
 
     @property
     def key(self) -> str:

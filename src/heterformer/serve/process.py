@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
+from fastapi import FastAPI
 
 from heterformer.progress import messages_to
 from heterformer.serve.app import make_app
@@ -23,7 +24,6 @@ from heterformer.serve.options import ServeOptions
 from heterformer.serve.service import Service
 
 BACKLOG = 1024  # connections that wait to be taken
-ENDING = 30  # seconds that requests under way have after SIGTERM
 M_MMAP_THRESHOLD = -3  # in glibc's malloc.h
 LARGE = 1 << 18  # bytes of a block that is given back to the system as soon as it is freed
 SHAPES = 64  # of operations that stay compiled: those of a few batches
@@ -78,17 +78,8 @@ def _run(
     started: Callable[[], None],
     reloaded: Callable[[], None],
 ) -> None:
-    config = uvicorn.Config(
-        make_app(service, metrics, lambda: server.should_exit, reloaded),
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        timeout_keep_alive=5,
-        timeout_graceful_shutdown=ENDING,
-        h11_max_incomplete_event_size=64 * 1024,
-        backlog=1,
-    )
-    server = _Server(config)
+    app = make_app(service, metrics, lambda: server.should_exit, reloaded)
+    server = _Server(uvicorn_config(app, service.options))
     listener.listen(BACKLOG)  # whoever has read the address can connect
     LOGGER.info("ready", extra={"fields": {"runs": list(service.names), "process": os.getpid()}})
     started()
@@ -97,6 +88,20 @@ def _run(
             server.run(sockets=[listener])
     finally:
         service.close()
+
+
+def uvicorn_config(app: FastAPI, options: ServeOptions) -> uvicorn.Config:
+    """How uvicorn serves an app."""
+    return uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=5,
+        timeout_graceful_shutdown=options.ending,
+        h11_max_incomplete_event_size=64 * 1024,
+        backlog=1,
+    )
 
 
 class _Server(uvicorn.Server):

@@ -12,14 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heterformer.device import Device
+from heterformer.errors import InputError
 from heterformer.explanation.core import Explainer
-from heterformer.network.lookup import Node
+from heterformer.network.lookup import Node, node_type_or_none
+from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
+from heterformer.network.tokens import PackedTokens
 from heterformer.recommendation.core import Recommender
 from heterformer.search.searcher import Searcher
-from heterformer.serve.batching import BatchingEncoder, Rows
+from heterformer.serve.batching import BatchingEncoder, Rows, TokenCounts
 from heterformer.serve.deadline import Deadline
 from heterformer.serve.map_data import MapData
+from heterformer.untrusted import short_repr
 
 
 class ServedRun:
@@ -73,14 +77,39 @@ class ServedRun:
         """The map of all nodes."""
         return MapData(self.searcher)
 
-    def token_counts(self, texts: Sequence[str]) -> list[int]:
-        """The tokens of each text, as long as it is."""
-        encoded = self._text_encoder.tokenizer([text.strip() for text in texts], truncation=False)
-        return [len(ids) for ids in encoded["input_ids"]]
+    @property
+    def text_limit(self) -> int:
+        """The tokens of a text that the model reads."""
+        return int(self._text_encoder.model.text_limit)
+
+    def count_tokens(self, text: str, neighbors: Rows) -> TokenCounts:
+        """The tokens of a text with its prompt; up to the limit, and with its neighbours, they are read."""
+        prompted = self._text_encoder.model.prompts[self.schema.query_type] + text.strip()
+        tokens = len(self._text_encoder.tokenizer(prompted, truncation=False)["input_ids"])
+        near = sum(self._neighbor_tokens(t, rows) for t, rows in neighbors.items())
+        return TokenCounts(tokens, min(tokens, self.text_limit) + near)
+
+    def _neighbor_tokens(self, node_type: NodeType, rows: Sequence[int]) -> int:
+        """The tokens of the texts of some nodes; those without text have none."""
+        if node_type not in self.schema.text_rich:
+            return 0
+        texts = self._tokens.text_offset[node_type] + np.unique(np.asarray(rows, dtype=np.int64))
+        return int((self._tokens.offsets[texts + 1] - self._tokens.offsets[texts]).sum())
+
+    @cached_property
+    def _tokens(self) -> PackedTokens:
+        return self._text_encoder.model.open_tokens(self.network, self._text_encoder.tokenizer)
 
     def encode(self, texts: Sequence[str], neighbors: Sequence[Rows]) -> NDArray[np.float32]:
         """(n, d): the vectors of some texts; called by the thread of ``BatchingEncoder`` alone."""
         return self._text_encoder.encode(texts, neighbors, batch_size=len(texts))
+
+    def check_type(self, name: str) -> None:
+        """Refuse a type, unless none is given, that new texts are not read as."""
+        if not name or node_type_or_none(self.schema, name) == self.schema.query_type:
+            return
+        read_as = f"texts that are no nodes are read as {self.schema.query_type!r}"
+        raise InputError(f"type is {short_repr(name)}, but {read_as}; give that type or none.")
 
     def check_neighbors(self, rows: Rows) -> None:
         """Refuse neighbours that the model does not look at, before others' texts are in the batch."""

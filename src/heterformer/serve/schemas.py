@@ -85,6 +85,7 @@ class NewNode(Form):
     """A node that the network does not have."""
 
     id: str = Field(default="", description="Comes back with the vector.")
+    type: str = Field(default="", description="Only the type that texts are read as; so without one.")
     text: str
     neighbors: dict[str, list[str]] = Field(default={}, description="Ids or names by node type.")
 

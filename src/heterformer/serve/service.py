@@ -92,14 +92,20 @@ class Service:
         run: str,
         texts: Sequence[str],
         neighbors: Sequence[NeighborNames] = (),
+        types: Sequence[str] = (),
         deadline: Deadline | None = None,
     ) -> Embedded:
-        """Vectors of texts that are no nodes, each alone or with neighbours of the network by id or name."""
+        """Vectors of texts that are no nodes, each alone or with neighbours of the network by id or name.
+
+        They are read as nodes of the schema's ``query_type``; ``types`` that say otherwise are refused.
+        """
         self._check_number(len(texts), "inputs")
         self._check_number(sum(len(names) for each in neighbors for names in each.values()), "neighbors")
         self._check_lengths(texts)
         deadline = deadline or self.deadline()
         with self._run(run) as served:
+            for node_type in types:
+                served.check_type(node_type)
             rows = [rows_by_type(_nodes(served, each, deadline)) for each in neighbors]
             for each in rows:
                 served.check_neighbors(each)
@@ -238,7 +244,7 @@ def _nodes(run: ServedRun, neighbors: NeighborNames, deadline: Deadline) -> list
 def _embedded(run: ServedRun, encoded: Sequence[Encoded]) -> Embedded:
     vectors = np.stack([each.vector for each in encoded]) if encoded else np.empty((0, run.width), np.float32)
     tokens = tuple(each.tokens for each in encoded)
-    return Embedded(run.name, vectors, tokens, run.schema.max_tokens, run.is_normalized)
+    return Embedded(run.name, vectors, tokens, run.text_limit, run.is_normalized)
 
 
 def _described(run: ServedRun) -> dict[str, Any]:
@@ -256,5 +262,5 @@ def _described(run: ServedRun) -> dict[str, Any]:
     }
     relations = [{"name": r.name, "from": r.source, "to": r.target} for r in schema.relations]
     about = {"run": run.name, "model": run.model_name, "network": network.name, "dimensions": run.width}
-    about |= {"max_tokens": schema.max_tokens, "normalized": run.is_normalized}
+    about |= {"max_tokens": run.text_limit, "normalized": run.is_normalized}
     return about | {"predict": schema.predict, "types": types, "relations": relations}

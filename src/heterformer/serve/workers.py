@@ -34,7 +34,7 @@ from heterformer.serve.metrics import SHARED
 from heterformer.serve.options import ServeOptions
 
 LOOK = 0.2  # seconds between two looks at the workers
-ENDING = 35  # seconds that workers have to end, a few more than their requests
+CLOSING = 5  # seconds that a worker has to end after its requests
 FAILURES = 3  # starts in a row that may end before a worker is ready
 
 
@@ -84,6 +84,11 @@ class Workers:
             self._end()
         if self.error:
             raise InputError(self.error)
+
+    @property
+    def ending(self) -> int:
+        """Seconds that workers have to end."""
+        return self.options.ending + CLOSING
 
     def send(self, number: int) -> None:
         """Send a signal to all workers."""
@@ -165,7 +170,7 @@ class Workers:
 
     def _end(self) -> None:
         self.send(signal.SIGTERM)
-        end = time.monotonic() + ENDING
+        end = time.monotonic() + self.ending
         for worker in self._workers:
             try:
                 worker.process.wait(max(0.1, end - time.monotonic()))
