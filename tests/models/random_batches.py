@@ -21,6 +21,8 @@ from transformers import (
     MPNetModel,
     RobertaConfig,
     RobertaModel,
+    XLMRobertaConfig,
+    XLMRobertaModel,
 )
 
 from heterformer.batches.batch import Batch, Neighbors, Texts
@@ -44,6 +46,7 @@ SPECIAL = {f"{name}_token_id": 1 for name in ("bos", "eos", "cls", "sep")}
 FAMILIES: dict[str, tuple[Any, Any, dict[str, Any]]] = {
     "bert": (BertModel, BertConfig, {}),
     "roberta": (RobertaModel, RobertaConfig, {}),
+    "xlm-roberta": (XLMRobertaModel, XLMRobertaConfig, {}),
     "electra": (ElectraModel, ElectraConfig, {"embedding_size": 16}),
     "distilbert": (DistilBertModel, DistilBertConfig, {}),
     "mpnet": (MPNetModel, MPNetConfig, {}),

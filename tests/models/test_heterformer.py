@@ -199,7 +199,7 @@ def test_comparison_notices_a_broken_model(
     assert not torch.allclose(model.encode_batch(batch), expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("family", ["bert", "roberta", "electra"])
+@pytest.mark.parametrize("family", ["bert", "roberta", "xlm-roberta", "electra"])
 @pytest.mark.parametrize("readout", ["cls", "mean"])
 def test_without_virtual_tokens_is_the_plain_plm(
     backbones: dict[str, str], family: str, readout: str

@@ -18,7 +18,15 @@ from heterformer.errors import InputError
 from heterformer.models.plm.backbone import load_backbone, max_tokens
 from tests.models.random_batches import SIZES, save_backbone
 
-LIMITS = {"bert": 14, "roberta": 12, "electra": 14, "distilbert": 14, "mpnet": 12, "modernbert": 14}
+LIMITS = {
+    "bert": 14,
+    "roberta": 12,
+    "xlm-roberta": 12,
+    "electra": 14,
+    "distilbert": 14,
+    "mpnet": 12,
+    "modernbert": 14,
+}
 
 
 def test_missing_weights_are_listed(tmp_path: Path) -> None:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
+from heterformer.models.plm import attention
 from heterformer.models.plm.attention import Positions, attend, has_fused_attention
 from heterformer.models.plm.fused_attention import attend_fused
+from heterformer.models.plm.layouts import LAYOUTS
 from heterformer.models.plm.packing import Block
+from tests.models.random_batches import new_model, random_batch, save_backbone
 
 HEADS, WIDTH, VIRTUAL = 2, 16, 2
 pytestmark = pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
@@ -85,6 +90,34 @@ def test_a_window_of_keys(bias: bool) -> None:
     )
     rotation = positions(False, bias)[1]
     torch.testing.assert_close(attend_fused(*arguments, rotation), _ours(*arguments, rotation))
+
+
+@pytest.mark.parametrize("readout", ["cls", "mean"])
+@pytest.mark.parametrize("family", ["bert", *LAYOUTS])
+def test_a_model_on_fused_attention(
+    family: str, readout: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With each layout's positions, where the device is said to have it: vectors and all gradients."""
+    model = new_model("heterformer", save_backbone(tmp_path, family), readout=readout).double()
+    calls = []
+
+    def counted(*arguments: Any) -> Tensor:
+        calls.append(arguments)
+        return attend_fused(*arguments)
+
+    monkeypatch.setattr(attention, "attend_fused", counted)
+    results = []
+    for fused in (False, True):
+        monkeypatch.setattr(attention, "has_fused_attention", lambda device, fused=fused: fused)
+        model.zero_grad()
+        vectors = model.encode_batch(random_batch(3))
+        vectors.sin().sum().backward()  # type: ignore[no-untyped-call]
+        assert bool(calls) is fused
+        results.append({n: p.grad.to_dense() for n, p in model.named_parameters() if p.grad is not None})
+        results[-1]["vectors"] = vectors.detach()
+    assert results[0].keys() == results[1].keys()
+    for name, expected in results[0].items():
+        torch.testing.assert_close(results[1][name], expected, atol=1e-9, rtol=1e-9, msg=name)
 
 
 @pytest.mark.parametrize("bias", [False, True])
