@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -37,9 +38,14 @@ STATES = {
     "graph_formers_plus": 2,
 }  # others: 1; Heterformer with its readout
 LAYERS = 3
+READERS = [name for name, options in MODEL_OPTIONS.items() if issubclass(options, BackboneOptions)]
 # Every model on BERT; a nested one with textless nodes, one without, and a cascaded one on other layouts.
 OTHERS = ("heterformer", "graph_formers", "bert_hgt")
 CASES = [(name, "bert") for name in MODELS] + [(name, family) for family in LAYOUTS for name in OTHERS]
+# What a layout could break is tested for every model that reads texts by its backbone.
+on_every_layout = pytest.mark.parametrize(
+    "case", [("mean_sage", "bert"), *itertools.product(READERS, ("bert", *LAYOUTS))], ids="-".join
+)
 
 Make = Callable[..., NodeEncoder]
 
@@ -91,7 +97,12 @@ def assert_close(found: Tensor, expected: Tensor) -> None:
     torch.testing.assert_close(found, expected, atol=1e-12, rtol=0)
 
 
+def test_all_models_but_one_read_texts_by_a_backbone() -> None:
+    assert {*MODELS} - {*READERS} == {"mean_sage"}
+
+
 class TestModelContract:
+    @on_every_layout
     def test_shapes(self, make: Make, name: str) -> None:
         model, batch = make(), full_batch()
         assert model.text_states(batch.texts).shape == (9, STATES.get(name, 1), 32)
@@ -102,6 +113,7 @@ class TestModelContract:
         assert vectors.isfinite().all()
         assert len(vectors.unique(dim=0)) >= len(batch.centers.unique())
 
+    @on_every_layout
     def test_gradients_reach_every_parameter(self, make: Make) -> None:
         model = make()
         vectors = model.encode_batch(full_batch())
@@ -112,6 +124,7 @@ class TestModelContract:
             assert parameter.grad is not None, parameter_name
             assert parameter.grad.to_dense().abs().max() > 0, parameter_name
 
+    @on_every_layout
     def test_neighbours_texts_learn(self, make: Make, name: str) -> None:
         """End to end: training has the gradients of both passes, and those reach into the first one."""
         model, batch = make().double(), full_batch()
@@ -128,6 +141,7 @@ class TestModelContract:
         ):
             torch.testing.assert_close(found, expected, atol=1e-9, rtol=1e-9)
 
+    @on_every_layout
     def test_two_passes_equal_one(self, make: Make) -> None:
         model, batch = make().double(), full_batch()
         assert_close(model(batch, states_of(model, batch)), model.encode_batch(batch))

@@ -10,7 +10,7 @@ import torch
 
 from heterformer.errors import OptionError
 from heterformer.models.contract import NodeEncoder
-from heterformer.models.options import HeterformerOptions
+from heterformer.models.options import MODEL_OPTIONS, HeterformerOptions
 from heterformer.models.plm.low_rank import is_adapter
 from heterformer.models.registry import load_model, untrained_model
 from tests.models.random_batches import new_model, random_batch, save_backbone
@@ -19,6 +19,7 @@ from tests.reference import reference_vectors
 FAMILIES = ("bert", "distilbert", "mpnet", "modernbert")
 MAPS = {"bert": 6, "distilbert": 6, "mpnet": 6, "modernbert": 4}  # linear maps of a layer
 LAYERS = 3
+ADAPTED = [name for name, options in MODEL_OPTIONS.items() if "lora" in options.option_names()]
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +41,7 @@ def moved(model: NodeEncoder) -> NodeEncoder:
     return model
 
 
-@pytest.mark.parametrize("name", ["heterformer", "graph_formers", "bert_hgt", "bert"])
+@pytest.mark.parametrize("name", ADAPTED)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_adapters_are_used_and_learn_alone(backbones: dict[str, str], family: str, name: str) -> None:
     batch = random_batch(3)
