@@ -21,7 +21,7 @@ def main() -> None:
     asked = parser.parse_args()
     network = Network.open(asked.network)
     seen = look_at_texts(asked.backbone, network, make_split(network).train)
-    print(seen, seen.options() if seen is not None else "too few pairs", sep="\n")
+    print(seen, seen.options() if seen is not None else "too few pairs of texts", sep="\n")
 
 
 if __name__ == "__main__":

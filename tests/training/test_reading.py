@@ -22,6 +22,7 @@ from heterformer.training.run import Run
 from tests.learning import tiny_network, tiny_reader
 from tests.models.plm.test_reading import E5, POOLING, sentence_transformer
 from tests.models.random_batches import new_model, save_backbone, schema
+from tests.shop import shop, shop_reader
 from tests.training.runs import differ, trained
 
 OPEN = {"readout": "auto", "normalize": "auto", "temperature": "auto", "neighbor_pooling": "auto"}
@@ -67,6 +68,34 @@ def test_a_look_decides_the_rest(capsys: pytest.CaptureFixture[str]) -> None:
     assert f"a look at the texts says neighbor_pooling {seen['neighbor_pooling']}" in "".join(
         capsys.readouterr()
     )
+
+
+def test_nodes_without_text_cannot_be_looked_at(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = HeterformerOptions(backbone=shop_reader(), normalize="yes")
+    found = read_as_suits(asked, shop(), lambda: make_split(shop()).train, "RUN")
+    assert (found.readout, found.normalize, found.temperature) == ("cls", "yes", 1.0)
+    said = " ".join("".join(capsys.readouterr()).split())
+    taken = "neighbor_pooling cls, readout cls, temperature 1.0 as in the paper."
+    assert f"user nodes of 'bought' have no text to look at, so {taken}" in said
+
+
+def test_a_hubs_files_decide(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sentence_transformer(tmp_path / "e5", {"mean_tokens": True}, POOLING, **E5)
+    asked_for = []
+
+    def cached_file(name: str, file: str, **options: Any) -> str | None:
+        asked_for.append((name, file))
+        path = tmp_path / "e5" / file
+        return str(path) if path.is_file() else None
+
+    monkeypatch.setattr("transformers.utils.hub.cached_file", cached_file)
+    found = read_as_suits(HeterformerOptions(backbone="some/e5"), tiny_network(), no_pairs, "RUN")
+    assert (found.readout, found.normalize, found.neighbor_pooling) == ("mean", "no", "mean")
+    assert (found.query_prompt, found.document_prompt) == ("query: ", "passage: ")
+    assert ("some/e5", "1_Pooling/config.json") in asked_for
+    assert "backbone 'some/e5': its files say neighbor_pooling mean" in "".join(capsys.readouterr())
 
 
 def test_nobody_is_looked_at_twice() -> None:

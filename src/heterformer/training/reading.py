@@ -48,8 +48,22 @@ def read_as_suits(
     inspection = look_at_texts(model.backbone, network, pairs()) if left else None
     seen = inspection.options() if inspection is not None else {}
     values = {name: {**PAPER, **seen, **from_files}[name] for name in names}
-    _say(place, model.backbone, from_files, {n: seen[n] for n in left if n in seen}, inspection)
+    reasons = []
+    if from_files:
+        reasons.append(f"its files say {_listed(from_files)}")
+    if inspection is not None:
+        known = {name: seen[name] for name in left if name in seen}
+        reasons.append(f"a look at the texts says {_listed(known)} ({inspection})")
+    elif left and (end := _textless_end(network)) is not None:
+        relation, taken = network.schema.predicted[0].name, _listed({name: PAPER[name] for name in left})
+        reasons.append(f"{end} nodes of {relation!r} have no text to look at, so {taken} as in the paper")
+    if reasons:
+        say(f"{place}: backbone {model.backbone!r}: {'; '.join(reasons)}.")
     return replace(model, **values)
+
+
+def _textless_end(network: Network) -> NodeType | None:
+    return network.schema.textless_end(network.schema.predicted[0])
 
 
 def _hub_options(backbone: str) -> dict[str, Any]:
@@ -64,7 +78,7 @@ def look_at_texts(backbone: str, network: Network, pairs: Pairs) -> Inspection |
     for side in (0, 1):  # no node twice: a key of two queries would be wrong for one of them
         chosen = chosen[np.sort(np.unique(chosen[:, side], return_index=True)[1])]
     chosen = chosen[:PAIRS]
-    if len(chosen) < 2 or network.schema.textless_end(network.schema.predicted[0]) is not None:
+    if len(chosen) < 2 or _textless_end(network) is not None:
         return None
     path, relation = backbone_path(backbone), network.schema.predicted[0]
     try:
@@ -81,23 +95,6 @@ def look_at_texts(backbone: str, network: Network, pairs: Pairs) -> Inspection |
 
     queries, keys = tokens(relation.source, chosen[:, 0]), tokens(relation.target, chosen[:, 1])
     return inspect_backbone(plm, queries, keys)
-
-
-def _say(
-    place: object,
-    backbone: str,
-    from_files: dict[str, Any],
-    seen: dict[str, Any],
-    inspection: Inspection | None,
-) -> None:
-    """What is read how, and why."""
-    reasons = []
-    if from_files:
-        reasons.append(f"its files say {_listed(from_files)}")
-    if inspection is not None:
-        reasons.append(f"a look at the texts says {_listed(seen)} ({inspection})")
-    if reasons:
-        say(f"{place}: backbone {backbone!r}: {'; '.join(reasons)}.")
 
 
 def _listed(values: dict[str, Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import json
 import shutil
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from transformers.utils import hub
 
 import heterformer
 from heterformer.errors import InputError
@@ -174,3 +176,23 @@ def test_a_mistyped_path_asks_no_hub(name: str, tmp_path: Path, monkeypatch: pyt
 @pytest.mark.parametrize("name", ["bert-base-uncased", "allenai/scibert_scivocab_uncased"])
 def test_names_of_a_hub_are_asked_for_there(name: str) -> None:
     check_source(name)
+
+
+def test_json_of_a_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is not there, not allowed, not reachable or no JSON is nothing."""
+    (tmp_path / "good.json").write_text('{"a": 1}')
+    (tmp_path / "damaged.json").write_text("{")
+    known = inspect.signature(hub.cached_files).parameters
+
+    def cached_file(name: str, file: str, **options: bool) -> str | None:
+        assert name == "some/model"
+        assert options.keys() < known.keys(), "others would be ignored"
+        assert not any(options.values())
+        if file == "offline.json":
+            raise OSError("cannot be reached")
+        return str(tmp_path / file) if (tmp_path / file).exists() else None
+
+    monkeypatch.setattr(hub, "cached_file", cached_file)
+    assert loading.hub_json("some/model", "good.json") == {"a": 1}
+    for file in ("damaged.json", "missing.json", "offline.json"):
+        assert loading.hub_json("some/model", file) is None
