@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import parse_qs, quote
 
 import httpx
+import pytest
 
 from tests.browser.conftest import HOSTILE, PAPERS, SECONDS, Opened
 
@@ -154,6 +155,19 @@ def test_why_shows_effects_of_words_and_neighbours(page: Any, address: str) -> N
     assert names[0].split()[:3] == effects["neighbors"][0]["name"].split()[:3]
 
 
+def test_why_shows_what_the_model_looked_at(page: Any, address: str) -> None:
+    ready(page, "/?node=paper:p5&why=1")
+    page.click(".attention summary")
+    body = {"node": "p5", "type": "paper"}
+    answer = httpx.post(f"{address}/explain", json=body, timeout=60, trust_env=False).json()
+    words = [token for token in answer["tokens"] if not token.startswith("[")]
+    assert page.locator(".attention .words span").all_inner_texts() == words
+    near = [each for kind in answer["virtual_tokens"] for each in kind["neighbors"][:10]]
+    assert page.locator(".attention .shares a").count() == len(near) > 0
+    shares = page.locator(".attention .shares .score").all_inner_texts()
+    assert shares == [f"{100 * each['share']:.{1 if 0 < each['share'] < 0.1 else 0}f} %" for each in near]
+
+
 def test_a_textless_node_is_explained_by_its_closest_neighbours(page: Any) -> None:
     ready(page, "/?node=author:Author 1")
     page.click("#why")
@@ -264,8 +278,20 @@ def test_everything_by_keyboard(page: Any) -> None:
     page.keyboard.press("n")
     page.wait_for_selector("body[data-network]")
     assert query(page)["view"] == ["network"]
+    before = int(page.get_attribute("body", "data-network"))
+    first = query(page)["open"]
+    page.wait_for_selector(".relation li a.node")
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    eventually(page, lambda: query(page)["node"] != first)
+    assert query(page)["open"] == first
+    second = query(page)["node"]
+    page.keyboard.press("n")  # adds the neighbours of the node that is shown now
+    eventually(page, lambda: query(page)["open"] == first + second)
+    until(page, "before => Number(document.body.dataset.network) > before", before)
     page.keyboard.press("Escape")
     eventually(page, lambda: "view" not in query(page))
+    idle(page)
     page.keyboard.press("e")
     page.wait_for_selector(".why .words")
     page.keyboard.press("Escape")
@@ -292,6 +318,87 @@ def test_the_address_is_the_state(page: Any) -> None:
     idle(page)
     page.go_back()
     page.wait_for_selector("article.node-page")
+
+
+CAMERA = "(({ x, y, zoom }) => [x, y, zoom])(heterformerMap.camera)"
+
+
+def test_where_the_map_was_moved_to_is_in_the_link(page: Any, opened: Opened) -> None:
+    ready(page)
+    idle(page)
+    assert "at" not in query(page)  # the whole map
+    page.get_by_role("button", name="Zoom in").click()
+    eventually(page, lambda: "at" in query(page))
+    page.focus("#points")
+    page.keyboard.press("ArrowLeft")
+    eventually(page, lambda: moved_to(page) == approx(page.evaluate(CAMERA)))
+    place = page.evaluate(CAMERA)
+    other = opened.context.new_page()
+    ready(other, page.evaluate("location.pathname + location.search"))
+    idle(other)
+    assert other.evaluate(CAMERA) == approx(place)
+    assert moved_to(other) == approx(place)
+    other.close()
+    page.goto(page.evaluate("location.search") + "&q=protein")  # marks are not gone to instead
+    page.wait_for_selector("body[data-marks='20']")
+    assert page.evaluate(CAMERA) == approx(place)
+    page.get_by_role("button", name="Show all").click()
+    eventually(page, lambda: "at" not in query(page))
+
+
+def test_another_place_does_not_keep_the_last_ones_map(page: Any) -> None:
+    ready(page, "/?q=protein&at=0.1,0.1,20&why=1")
+    results(page)
+    assert page.evaluate(CAMERA) == approx([0.1, 0.1, 20])
+    page.locator("ol.ranked > li .head a").first.click()
+    page.wait_for_selector("article.node-page")
+    eventually(page, lambda: moved_to(page) not in ([], approx([0.1, 0.1, 20])))  # to where the node is
+    assert "why" not in query(page)
+    page.go_back()
+    eventually(page, lambda: page.evaluate(CAMERA) == approx([0.1, 0.1, 20]))
+
+
+def test_a_place_that_is_none_is_ignored(page: Any) -> None:
+    for at in ("1,2", "a,b,c", "0.1,0.1,Infinity", "1,1,1,1", ",,"):
+        ready(page, f"/?at={at}")
+        idle(page)
+        assert page.evaluate("heterformerMap.camera.isWhole"), at
+
+
+def moved_to(page: Any) -> list[float]:
+    """What the address says of the map."""
+    return [float(number) for at in query(page).get("at", []) for number in at.split(",")]
+
+
+def approx(place: list[float]) -> Any:
+    return pytest.approx(place, rel=1e-3, abs=1e-4)
+
+
+def test_an_open_explanation_is_in_the_link(page: Any) -> None:
+    for path in ("/?node=paper:p5", "/?node=paper:p5&with=paper:p8"):
+        ready(page, path)
+        page.click("#why")
+        page.wait_for_selector(".why .words span")
+        assert query(page)["why"] == ["1"]
+        page.reload()
+        page.wait_for_selector(".why .words span")  # without a click
+
+
+def test_hidden_colours_are_in_the_link(page: Any) -> None:
+    ready(page, "/?color=label")
+    eventually(page, lambda: page.locator("#legend .key").count() >= 3)
+    page.locator("#legend .key").nth(1).click()
+    page.wait_for_selector("#legend .key[aria-pressed=false]")
+    name = page.locator("#legend .key[aria-pressed=false] .name").inner_text()
+    assert query(page)["hide"] == [name]
+    page.reload()
+    page.wait_for_selector("#legend .key[aria-pressed=false]")
+    assert page.locator("#legend .key[aria-pressed=false] .name").all_inner_texts() == [name]
+    assert page.evaluate("heterformerMap.hidden.size") == 1
+    page.select_option("#color", "year")
+    page.wait_for_selector("#legend .keys.numbers")
+    assert "hide" not in query(page)
+    assert page.evaluate("heterformerMap.hidden.size") == 0
 
 
 def test_copies_are_whole(page: Any) -> None:

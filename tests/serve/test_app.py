@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from typing import Any
 
 import httpx
@@ -121,6 +122,16 @@ def test_search_nodes_and_explanations(client: httpx.Client) -> None:
     typed = {"nodes": [{**new["nodes"][0], "type": "paper"}]}
     (again,) = client.post("/nodes", json=typed).json()["nodes"]
     np.testing.assert_allclose(again["vector"], made[0]["vector"], rtol=1e-4, atol=1e-5)
+
+
+def test_recommendations_are_those_of_the_library(client: httpx.Client) -> None:
+    asked = {"users": ["p3", "p5"], "top": 4, "where": "time > 1985"}
+    found = client.post("/recommend", json=asked).json()["recommendations"]
+    expected = service().recommend("", ["p3", "p5"], top=4, exclude_known=True, where="time > 1985")
+    assert found == json.loads(json.dumps([asdict(each) for each in expected]))
+    assert [len(each["ranking"]["hits"]) for each in found] == [4, 4]
+    one = client.post("/recommend", json=asked | {"users": "p5"}).json()["recommendations"]
+    assert one == found[1:]
 
 
 def test_state_and_description(client: httpx.Client) -> None:
@@ -318,13 +329,13 @@ def test_clients_at_once_get_what_they_get_alone(running: Server) -> None:
         list(pool.map(ask, range(12)))
 
 
-def half_a_request(running: Server, body: bytes) -> socket.socket:
-    """A request of whose body the rest has not come yet."""
+def half_a_request(running: Server, body: bytes, sent: int = 5) -> socket.socket:
+    """A request of whose body so many bytes are sent, and the rest not yet."""
     host, port = running.address.removeprefix("http://").split(":")
     opened = socket.create_connection((host, int(port)), timeout=SECONDS)
     head = f"POST /embed HTTP/1.1\r\nHost: {host}\r\nContent-Length: {len(body)}"
-    head += "\r\nContent-Type: application/json"
-    opened.sendall(f"{head}\r\n\r\n".encode() + body[:5])
+    head += "\r\nContent-Type: application/json\r\nConnection: close"
+    opened.sendall(f"{head}\r\n\r\n".encode() + body[:sent])
     return opened
 
 
@@ -370,6 +381,24 @@ def test_a_full_queue_refuses_what_comes_and_goes_on() -> None:
         assert seen == {200, 429}
         assert client.post("/embed", json={"inputs": "kernel"}).status_code == 200
         wait_for(lambda: 'route="/embed",status="429"' in client.get("/metrics").text)
+
+
+def test_a_request_that_is_not_answered_in_time_is_told_so() -> None:
+    body = json.dumps({"inputs": "kernel"}).encode()
+    answers: list[bytes] = []
+
+    def is_late() -> bool:
+        with half_a_request(running, body, sent=len(body)) as opened:
+            answers.append(b"".join(iter(lambda: opened.recv(65536), b"")))
+        # If the body came after the head, it was that which was late.
+        assert answers[-1].startswith((b"HTTP/1.1 503", b"HTTP/1.1 408")), answers[-1]
+        return answers[-1].startswith(b"HTTP/1.1 503")
+
+    with server(timeout=1e-6) as running:
+        wait_for(is_late)
+    problem = json.loads(answers[-1].partition(b"\r\n\r\n")[2])
+    sentence = "the request was not answered within 1e-06 seconds."
+    assert problem == {"error": sentence, "error_type": "unavailable"}
 
 
 def test_a_body_that_does_not_come_is_given_up() -> None:

@@ -25,6 +25,19 @@ export class Camera {
     Object.assign(this, { x: (left + right) / 2, y: (bottom + top) / 2, scale: this.fit, isWhole: true });
   }
 
+  /** Where it is, as "x,y,zoom"; nothing while the whole map is seen. */
+  get place() {
+    return this.isWhole ? "" : [this.x.toFixed(5), this.y.toFixed(5), this.zoom.toPrecision(4)].map(Number).join();
+  }
+
+  /** Go to such a place; what is none is ignored. */
+  goTo(place) {
+    const [x, y, zoom, ...more] = place.split(",").map((word) => (word.trim() ? Number(word) : NaN));
+    if (more.length || ![x, y, zoom].every(Number.isFinite)) return;
+    const scale = this.fit * Math.min(DEEPEST, Math.max(0.5, zoom));
+    Object.assign(this, { x: Math.min(2, Math.max(-1, x)), y: Math.min(2, Math.max(-1, y)), scale, isWhole: false });
+  }
+
   pan(dx, dy) {
     this.x -= dx / this.scale;
     this.y += dy / this.scale;

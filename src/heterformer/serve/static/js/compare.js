@@ -4,7 +4,7 @@ import { h, icon, show } from "./dom.js";
 import { count, percent, score } from "./format.js";
 import { copyButtons, loading, nodeLink, problem } from "./lists.js";
 import { nodeFacts, nodeHead } from "./node.js";
-import { link, state } from "./state.js";
+import { link, note, state } from "./state.js";
 import { run, typeDot } from "./types.js";
 import { whyView } from "./why.js";
 
@@ -21,10 +21,12 @@ function whyPair(first, second) {
   if (!run.types[node.node_type].text) return null;
   const place = h("div.why", {});
   const explain = () => {
+    note({ why: "1" });
     show(place, loading("Computing the score without each word and neighbour…"));
     whyView(node, pair).then((content) => show(place, content), (error) => show(place, problem(error)));
   };
   show(place, h("button", { type: "button", id: "why", onclick: explain }, "Explain the score"));
+  if (state.why) explain();
   return h("section", {}, h("h2", {}, "Why this score?"), place);
 }
 

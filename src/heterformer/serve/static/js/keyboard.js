@@ -3,7 +3,7 @@ import { byId, h } from "./dom.js";
 import { go, state } from "./state.js";
 
 const HELP = [
-  ["/", "search"], ["j, k", "next and previous result"], ["Enter", "open it"], ["m, n", "map, network"], ["e", "explain the node"],
+  ["/", "search"], ["j, k", "next and previous result"], ["Enter", "open it"], ["m", "map"], ["n", "network, with the node's neighbours"], ["e", "explain the node"],
   ["t", "light or dark"], ["Esc", "back to results"], ["arrows, +, −, 0", "on the map: move, zoom, show all"], ["?", "this list"],
 ];
 
@@ -12,7 +12,7 @@ const actions = {
   j: () => step(1),
   k: () => step(-1),
   m: () => go({ view: "" }),
-  n: () => state.node && go({ view: "network", open: state.open.length ? state.open : [state.node] }),
+  n: () => state.node && go({ view: "network", open: [...new Set([...state.open, state.node])] }),
   e: () => byId("why")?.click(),
   t: () => byId("theme").click(),
   "?": () => showHelp(),

@@ -5,9 +5,8 @@ import { keyOf, link } from "./state.js";
 import { typeDot } from "./types.js";
 
 /** A link to a node's page. `node` is {type or node_type, id, name}. */
-export function nodeLink(node, letters = 160, changes = {}) {
-  const address = link({ node: keyOf(node), with: "", ...changes });
-  return h("a", { href: address, dir: "auto", class: "node" }, shortened(node.name || node.id, letters));
+export function nodeLink(node, letters = 160) {
+  return h("a", { href: link({ node: keyOf(node), with: "" }), dir: "auto", class: "node" }, shortened(node.name || node.id, letters));
 }
 
 /** A ranked list. Hits have id, name, score, known and, for a search, neighbors that support them. */

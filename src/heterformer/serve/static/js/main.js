@@ -41,9 +41,12 @@ const SHOWN = [...SEARCHED, "node", "with"];
 const differ = (one, other, names) => !other || names.some((name) => String(one[name]) !== String(other[name]));
 
 async function changed(now, before) {
+  if (before) map.settle();
   if (differ(now, before, ["run"])) await openRun(now.run);
   if (differ(now, before, ["run", ...SEARCHED])) showForm();
   if (differ(now, before, ["color"]) && before) map.color(now.color).catch(() => {});
+  else if (differ(now, before, ["hide"]) && before) map.hide(now.hide);
+  if (differ(now, before, ["at"]) && before) map.goTo(now.at);
   showStage(now);
   if (differ(now, before, ["run", ...SHOWN])) await showPanel(now);
 }

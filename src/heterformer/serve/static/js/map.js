@@ -8,7 +8,7 @@ import { paletteOf, showLegend } from "./legend.js";
 import { drawOverlay } from "./overlay.js";
 import { EXTENT, loadPoints, Points } from "./points.js";
 import { Scatter } from "./scatter.js";
-import { go, keyOf } from "./state.js";
+import { go, keyOf, note, state } from "./state.js";
 import { Tempo } from "./tempo.js";
 import { isDark, onTheme } from "./theme.js";
 import { typeBadge, typeColor } from "./types.js";
@@ -79,15 +79,33 @@ export class MapView {
     const coloring = await get("/map/colors", { model: this.run, by: name });
     coloring.codes = Uint8Array.from(atob(coloring.codes), (letter) => letter.charCodeAt(0));
     this.colored = coloring;
-    this.hidden = new Set();
-    showLegend(coloring, this.choices, this.hidden, () => this.#repaint());
     this.#upload();
+    this.hide(state.hide);
+  }
+
+  /** Hide the colours of some names in the legend. */
+  hide(names) {
+    if (!this.colored) return;
+    const { keys } = this.colored;
+    this.hidden = new Set(keys.filter(({ name }) => names.includes(name)).map(({ code }) => code));
+    showLegend(this.colored, this.choices, this.hidden, () => {
+      note({ hide: keys.filter(({ code }) => this.hidden.has(code)).map(({ name }) => name) });
+      this.#repaint();
+    });
     this.#repaint();
+  }
+
+  /** Go to a place that an address names. */
+  goTo(place) {
+    if (!place) return;
+    this.camera.goTo(place);
+    this.#moved();
   }
 
   /** Mark nodes, {type, id, name, kind, rank}, and move so that they are seen. */
   async highlight(nodes, { reveal = true } = {}) {
     this.wishes = nodes;
+    this.isUnseen ||= reveal; // also if others are marked before this is answered
     if (!this.about) return;
     const asked = nodes.slice(0, 300);
     const keys = asked.map(({ type, id }) => ({ type, id }));
@@ -100,8 +118,9 @@ export class MapView {
     document.body.dataset.marks = this.marks.length;
     const important = this.marks.filter((mark) => mark.kind !== "near");
     const closeUp = important.length > 1 && important.every((mark) => mark.kind === "result");
-    if (reveal) this.reveal((important.length ? important : this.marks).map(({ x, y }) => [x, y]), closeUp);
-    if (!nodes.length) this.camera.showAll();
+    if (this.isUnseen && !state.at) this.reveal((important.length ? important : this.marks).map(({ x, y }) => [x, y]), closeUp);
+    if (!nodes.length && !state.at) this.camera.showAll();
+    this.isUnseen = false;
     this.#moved();
   }
 
@@ -115,6 +134,7 @@ export class MapView {
   #loaded() {
     this.camera.bounds = this.points.bounds();
     this.#resize();
+    this.camera.goTo(state.at); // again: how far it is zoomed is relative to where the points are
     this.#upload();
     this.draw();
   }
@@ -137,7 +157,9 @@ export class MapView {
   #resize() {
     const { width, height } = byId("map").getBoundingClientRect();
     if (!width) return;
+    const isFirst = this.camera.width === 1; // behind the network the map has no size
     this.camera.resize(width, height);
+    if (isFirst) this.camera.goTo(state.at);
     this.draw();
   }
 
@@ -146,10 +168,14 @@ export class MapView {
     clearTimeout(this.resting);
     this.resting = setTimeout(() => {
       this.isMoving = false;
+      if (this.points.count && this.camera.width > 1) note({ at: this.camera.place });
       this.#loadDetail();
     }, REST);
     this.draw();
   }
+
+  /** The address is another one: where the map was on the way belongs to the one before. */
+  settle() { clearTimeout(this.resting); this.isMoving = false; this.draw(); }
 
   /** Draw all of it anew in the next frame. */
   draw() {

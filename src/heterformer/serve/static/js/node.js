@@ -4,7 +4,7 @@ import { h, icon, show, toast } from "./dom.js";
 import { copy, count, shortened } from "./format.js";
 import { copyButtons, loading, nodeLink, problem, rankedList, rankingRows } from "./lists.js";
 import { remember } from "./search.js";
-import { go, keyOf, link, state } from "./state.js";
+import { go, keyOf, link, note, state } from "./state.js";
 import { nodeBox } from "./typeahead.js";
 import { run, searchableTypes, typeBadge, typeDot } from "./types.js";
 import { whyView } from "./why.js";
@@ -124,10 +124,12 @@ function lazySection(title, load, isPossible = true) {
 function whyButton(node) {
   const place = h("div.why", {});
   const explain = () => {
+    note({ why: "1" });
     show(place, loading("Computing the vector without each word and neighbour…"));
     whyView(node).then((content) => show(place, content), (error) => show(place, problem(error)));
   };
   show(place, h("p.hint", {}, "How much the vector changes without each word and each neighbour."),
     h("button", { type: "button", id: "why", onclick: explain }, "Explain"));
+  if (state.why) explain();
   return place;
 }

@@ -3,10 +3,13 @@
 //   run     the run            q, near, types, where, new    the search
 //   node    the node shown     with                          the node beside it
 //   view    map or network     open                          nodes whose neighbours the network shows
-//   color   what colours tell
+//   color   what colours tell  hide                          names in the legend that are hidden
+//   at      x,y,zoom of a map  why                           1 if the explanation is open
+//           that is not whole
 
-const LISTS = ["near", "types", "open"];
-const TEXTS = ["run", "q", "where", "new", "node", "with", "view", "color"];
+const LISTS = ["near", "types", "open", "hide"];
+const TEXTS = ["run", "q", "where", "new", "node", "with", "view", "color", "at", "why"];
+const PLACE = ["run", "q", "near", "types", "where", "new", "node", "with"]; // at another one the map and why begin anew
 
 /** A node as the URL has it, and back. Types have no colon, ids may have any. */
 export const keyOf = ({ type, node_type, id }) => `${type ?? node_type}:${id}`;
@@ -45,15 +48,30 @@ export function onChange(listener) {
 
 /** Show something else. `replace` leaves no step for Back: for what is no place of its own, as a colour. */
 export function go(changes, { replace = false } = {}) {
-  const next = { ...state, ...changes };
+  const next = after(changes);
   const address = format(next);
   if (address === format(state)) return;
   history[replace ? "replaceState" : "pushState"](null, "", address);
   set(next);
 }
 
+/** Have the address say what the page shows already, as where the map was moved to. */
+export function note(changes) {
+  state = { ...state, ...changes };
+  const address = format(state);
+  if (address !== location.pathname + location.search) history.replaceState(null, "", address);
+}
+
 /** The address of what `go(changes)` would show. */
-export const link = (changes) => format({ ...state, ...changes });
+export const link = (changes) => format(after(changes));
+
+function after(changes) {
+  const next = { ...state, ...changes };
+  const differ = (names) => names.some((name) => String(next[name]) !== String(state[name]));
+  if (differ(PLACE)) Object.assign(next, { at: "", why: "" });
+  if (differ(["run", "color"])) next.hide = [];
+  return next;
+}
 
 function set(next) {
   const before = state;
@@ -70,5 +88,7 @@ document.addEventListener("click", (event) => {
   event.preventDefault();
   const next = parse(new URL(anchor.href).search);
   if (anchor.id === "home") next.run = state.run;
-  go(next);
+  // A link may be older than the colours that are shown, and a node's than the network: it changes the node alone.
+  else if (next.run === state.run) Object.assign(next, { color: state.color, hide: state.hide });
+  go(anchor.matches(".node") ? { node: next.node, with: next.with } : next);
 });
