@@ -20,6 +20,7 @@ from heterformer.progress import say
 from heterformer.temporary import partial_file, partial_folder, remove_path
 
 T = TypeVar("T")
+CARD = "README.md"  # the model card in a folder of a run, a student or a published model
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 FULL_WORDS = re.compile(r"No space left on device|Disk quota exceeded|File too large")
 MISSING = 10  # times that a reader finds no folder before there is none

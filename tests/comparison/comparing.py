@@ -13,9 +13,9 @@ import numpy as np
 from heterformer.comparison.core import compare
 from heterformer.comparison.job import COST, RANKS, RESULT, Cost, Job, Result
 from heterformer.comparison.results import Comparison
+from heterformer.files import CARD
 from heterformer.network.store import Network
 from heterformer.training.run import Run
-from heterformer.training.run_folder import CARD
 from tests.learning import tiny_network, tiny_options, tiny_reader
 
 QUERIES = 400

@@ -13,12 +13,12 @@ from heterformer.checks.findings import Findings
 from heterformer.checks.vectors import check_vectors
 from heterformer.digests import DIGESTS
 from heterformer.errors import InputError
-from heterformer.files import readable, reading
+from heterformer.files import CARD, readable, reading
 from heterformer.network.split.split import Split
 from heterformer.network.store import Network
 from heterformer.search.approximate import REMEDY as INDEX_REMEDY
 from heterformer.stored import COPY_RUN, read_json, read_parquet
-from heterformer.training.run_folder import CARD, METRICS, SPLIT, RunFolder, logged_lines
+from heterformer.training.run_folder import METRICS, SPLIT, RunFolder, logged_lines
 
 
 def check_run(path: Path) -> Findings:

@@ -9,7 +9,7 @@ from heterformer.distillation.options import DistillOptions
 from heterformer.escapes import markdown_text
 from heterformer.evaluation.open_run import OpenRun
 from heterformer.metrics import RANKING_METRICS
-from heterformer.models.card import RANKING, CardFigures, front_matter, metadata
+from heterformer.models.card_metadata import RANKING, CardFigures, front_matter, metadata
 from heterformer.models.student import Student
 from heterformer.tables import four_digits
 

@@ -11,7 +11,7 @@ from heterformer.distillation.core import Distillation, distilled_student
 from heterformer.distillation.onnx_export import check_onnx_is_installed, export_onnx
 from heterformer.distillation.options import DistillOptions
 from heterformer.evaluation.open_run import open_run
-from heterformer.files import check_new, new_folder
+from heterformer.files import CARD, check_new, new_folder
 
 
 def distill(
@@ -48,7 +48,7 @@ def distill(
     opened = open_run(run, options.device)
     result, student = distilled_student(opened, out, options)
     with new_folder(out) as folder:  # whole or not at all
-        student.save(folder, {"README.md": student_card(result, student, opened, options)})
+        student.save(folder, {CARD: student_card(result, student, opened, options)})
         if options.onnx:
             result = replace(result, onnx_difference=export_onnx(student, folder))
     return result

@@ -514,7 +514,5 @@ def _check_table(table: pa.Table, schema: Schema, node_type: NodeType, path: Pat
 
 def _reported(network: Network) -> Network:
     """A new network, after its build report: nothing is dropped in silence."""
-    from heterformer.network.build.report_table import say_findings
-
-    say_findings(network.report)
+    network.report.say_findings()
     return network

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from heterformer.errors import InputError
-from heterformer.models.card import CARD, RANKING, CardFigures, with_metadata
+from heterformer.files import CARD
+from heterformer.models.card_metadata import RANKING, CardFigures, with_metadata
 from heterformer.models.student import ABOUT, LENGTH, MODULES, NORMALIZE, POOLING, SETTINGS
 from heterformer.publishing.options import PushOptions
 from heterformer.untrusted import check_no_links_out

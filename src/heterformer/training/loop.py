@@ -13,9 +13,8 @@ from heterformer.batches.prefetch import Prefetcher
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.distributed import ProcessGroup
 from heterformer.errors import InputError
-from heterformer.files import filled, remove_file
+from heterformer.files import CARD, filled, remove_file
 from heterformer.metrics import metric_heading, no_better_than_chance
-from heterformer.models.card import CARD
 from heterformer.models.known_nodes import KnownNodes
 from heterformer.network.store import Network
 from heterformer.network.stratified import VALIDATION

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from heterformer.escapes import markdown_text
-from heterformer.files import write_text
+from heterformer.files import CARD, write_text
 from heterformer.metrics import metric_heading
-from heterformer.models.card import CARD, CardFigures, front_matter, metadata
+from heterformer.models.card_metadata import CardFigures, front_matter, metadata
 from heterformer.models.contract import NodeEncoder
 from heterformer.network.store import Network
 from heterformer.training.early_stopping import EarlyStopping

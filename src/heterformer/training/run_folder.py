@@ -11,8 +11,7 @@ import yaml
 
 from heterformer.arrays import Ints
 from heterformer.errors import InputError
-from heterformer.files import readable, reading
-from heterformer.models.card import CARD as CARD
+from heterformer.files import CARD, readable, reading
 from heterformer.network.ids import known_rows
 from heterformer.network.schema import NodeType, Schema, check_schema
 from heterformer.network.store import Network

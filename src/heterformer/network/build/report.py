@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
+
+from heterformer.progress import say
 
 EXAMPLES = 5
 
@@ -41,6 +43,12 @@ class Tally:
         if count:
             self.noted.setdefault(reason, Finding()).add(count, examples)
 
+    def findings(self) -> Iterator[str]:
+        """A line per reason for which rows were dropped or noted, with its examples."""
+        for verb, findings in (("dropped", self.dropped), ("kept", self.noted)):
+            for reason, finding in findings.items():
+                yield f"{verb} {finding.count:,}: {reason} ({'; '.join(finding.examples)})"
+
 
 @dataclass
 class BuildReport:
@@ -48,6 +56,17 @@ class BuildReport:
 
     nodes: dict[str, Tally] = field(default_factory=dict)
     relations: dict[str, Tally] = field(default_factory=dict)
+
+    def tallies(self) -> dict[str, Tally]:
+        """By the name of a node type or a relation, as people read it."""
+        nodes = {f"node {name}": tally for name, tally in self.nodes.items()}
+        return nodes | {f"relation {name}": tally for name, tally in self.relations.items()}
+
+    def say_findings(self) -> None:
+        """Say on standard error what was dropped or noted, a line for each table that has any."""
+        for name, tally in self.tallies().items():
+            if findings := "; ".join(tally.findings()):
+                say(f"{name}: {tally.read:,} rows read, {tally.kept:,} kept: {findings}")
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

@@ -10,11 +10,10 @@ from typing import Any
 
 import yaml
 
-from heterformer.files import reading
+from heterformer.files import CARD, reading
 from heterformer.metrics import RANKING_METRICS, metric_heading
 from heterformer.models.plm.minilm import HUB_NAME
 
-CARD = "README.md"
 FENCE = "---\n"
 # Backbones whose name on the Hub and license are known without asking.
 BASE_MODELS = {"minilm": "sentence-transformers/all-MiniLM-L6-v2"}

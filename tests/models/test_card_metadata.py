@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from huggingface_hub import ModelCard
 
-from heterformer.models.card import CardFigures, dataset_id, front_matter, metadata, with_metadata
+from heterformer.models.card_metadata import CardFigures, dataset_id, front_matter, metadata, with_metadata
 
 VALIDATION = CardFigures("validation", "my papers", {"prec": 0.43211})
 
