@@ -30,7 +30,7 @@ from heterformer.cli.flags import (
     with_neighbor_flags,
 )
 from heterformer.cli.help_texts import REGISTRY
-from heterformer.cli.training_flags import training_defaults, with_current_tasks
+from heterformer.cli.training_flags import training_defaults
 from heterformer.comparison.options import ComparedTrainingOptions
 from heterformer.errors import (
     InputError,
@@ -108,7 +108,6 @@ def _run(words: list[str]) -> None:
     if name in COMMANDS:
         commands[name] = COMMANDS[name]
     if name in TRAINING:
-        words = with_current_tasks(words)
         start = _start_of_finetuning(words[1:]) if name == "finetune" else []
         defaults = training_defaults([*words[1:], *start], every_model=name == "compare")
         if name == "compare":

@@ -50,6 +50,7 @@ def with_neighbor_flags(words: Sequence[str]) -> list[str]:
 
     Node types are the network's own, so every flag that is not an option of ``search`` is taken for one.
     """
+    # tyro needs all flags of a command before it reads one, and only an open run knows its node types.
     known = {name for option in search_flags() for name in (option, f"no-{option}")} | {"help"}
     result, rest = [], iter(words)
     for word in rest:

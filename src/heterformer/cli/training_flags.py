@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import field, make_dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast, get_args, get_origin
 
 from tyro.conf import Suppress
+from tyro.constructors import PrimitiveConstructorSpec, PrimitiveTypeInfo
 
 from heterformer.cli.flags import value_of
+from heterformer.cli.help_texts import REGISTRY
 from heterformer.errors import InputError, OptionError
 from heterformer.models.options import (
     MODEL_OPTIONS,
@@ -20,7 +22,7 @@ from heterformer.models.options import (
     TextlessOptions,
 )
 from heterformer.training.flat_options import flat_options, flattened, lacking, options_of_init
-from heterformer.training.options import EARLIER_TASKS, TrainingOptions
+from heterformer.training.options import EARLIER_TASKS, TrainingOptions, current_tasks
 from heterformer.training.presets import PRESETS
 
 # Options that decide nothing for models without backbone, neighbours, stored states, tables, textless nodes.
@@ -66,13 +68,20 @@ def training_defaults(words: Sequence[str], every_model: bool = False) -> Traini
         raise InputError(f"{path}: {error} 'heterformer train --help' lists all options.") from None
 
 
-def with_current_tasks(words: Sequence[str]) -> list[str]:
-    """The words with an earlier name of a task replaced by its name now."""
-    result, in_tasks = [], False
-    for word in words:
-        in_tasks = word == "--tasks" or (in_tasks and not word.startswith("--"))
-        result.append(EARLIER_TASKS.get(word, word) if in_tasks else word)
-    return result
+@REGISTRY.primitive_rule
+def _task(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[str] | None:
+    """A task, which may have the name that it had earlier; help shows the names of today."""
+    names: tuple[str, ...] = get_args(info.type) if get_origin(info.type) is Literal else ()
+    if not set(EARLIER_TASKS.values()) & set(names):
+        return None
+    return PrimitiveConstructorSpec(
+        nargs=1,
+        metavar="{" + ",".join(names) + "}",
+        instance_from_str=lambda words: current_tasks(words)[0],
+        is_instance=lambda value: value in names,
+        str_from_instance=lambda task: [task],
+        choices=(*names, *EARLIER_TASKS),
+    )
 
 
 def unused_options(model: type[ModelOptions]) -> tuple[str, ...]:
