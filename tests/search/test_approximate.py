@@ -51,6 +51,7 @@ def test_the_recall_that_is_told_is_true(dtype: Any, tmp_path: Path) -> None:
     index = ApproximateIndex.open(tmp_path / "index" / "paper.faiss", matrix)
     assert measured(index, matrix, asked.queries[50:], asked.own[50:]) == pytest.approx(recall, abs=0.003)
     assert recall > 0.95
+    assert index.recall == recall
     assert index.lists.nprobe < index.lists.nlist == 77
 
 

@@ -19,6 +19,7 @@ import openai
 import pytest
 from huggingface_hub import InferenceClient
 
+from heterformer.search.approximate import has_faiss
 from tests.serve.serving import SECONDS, Server, server, service, wait_for
 from tests.serve.test_service import TEXTS
 
@@ -162,6 +163,15 @@ def test_state_and_description(client: httpx.Client) -> None:
     counter = 'heterformer_requests_total{method="POST",route="/search",status="200"}'
     wait_for(lambda: counter in client.get("/metrics").text)
     assert "heterformer_batch_texts_count" in client.get("/metrics").text
+
+
+@pytest.mark.skipif(not has_faiss(), reason="needs FAISS")
+def test_the_recall_of_an_approximate_index_is_told(client: httpx.Client) -> None:
+    asked = {"text": "kernel", "index": "approximate", "types": ["author"]}
+    assert client.post("/search", json=asked).json()["rankings"][0]["index"] == "approximate"
+    types = client.get("/info").json()["runs"][0]["types"]
+    assert types["venue"]["recall"] is None  # which is searched exactly
+    assert 0 < types["author"]["recall"] <= 1
 
 
 def logged(running: Server, request_id: str) -> list[dict[str, Any]]:

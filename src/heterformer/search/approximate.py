@@ -47,8 +47,9 @@ class ApproximateIndex:
 
     name = "approximate"
 
-    def __init__(self, lists: Any, matrix: Matrix, path: Path) -> None:
+    def __init__(self, lists: Any, matrix: Matrix, path: Path, recall: float | None = None) -> None:
         self.lists, self.matrix, self.path = lists, matrix, path
+        self.recall = recall  # measured when it was built; indexes of earlier versions do not say
 
     @classmethod
     def open(cls, path: Path, matrix: Matrix) -> ApproximateIndex:
@@ -58,6 +59,7 @@ class ApproximateIndex:
         with reading(path / HEAD, REMEDY):
             head = json.loads((path / HEAD).read_text(encoding="utf-8"))
             size, digest = int(head["bytes"]), str(head["digest"])
+            recall = float(head["recall"]) if "recall" in head else None
         if bytes_digest(path / LISTS, size) != digest:
             raise damaged(path / LISTS, "its beginning has changed since it was written", REMEDY)
         with reading(path / LISTS, REMEDY):
@@ -69,7 +71,7 @@ class ApproximateIndex:
                 raise ValueError(
                     f"it is no index of {matrix.shape[0]:,} vectors of {matrix.shape[1]:,} numbers"
                 )
-        return cls(lists, matrix, path)
+        return cls(lists, matrix, path, recall)
 
     def search(self, queries: Queries, k: int, without: Rows = NONE) -> list[TopRows]:
         faiss = _faiss()
@@ -105,7 +107,7 @@ def build_index(path: Path, matrix: Matrix, sample: Sample, target_recall: float
     with replace_folder(path) as partial:
         faiss.write_index(lists, str(partial / LISTS))
         size = (partial / LISTS).stat().st_size - lists.ntotal * (lists.code_size + ROW_BYTES)
-        head = {"bytes": size, "digest": bytes_digest(partial / LISTS, size)}
+        head = {"bytes": size, "digest": bytes_digest(partial / LISTS, size), "recall": recall}
         (partial / HEAD).write_text(json.dumps(head), encoding="utf-8")
         write_digests(partial)
     return recall

@@ -165,6 +165,11 @@ class SearchStore:
         self._indexes[node_type] = opened or ApproximateIndex.open(path, matrix)
         return self._indexes[node_type]
 
+    def recall(self, node_type: NodeType) -> float | None:
+        """Recall@10 of a type's approximate index; nothing if none is open."""
+        index = self._indexes.get(node_type)
+        return index.recall if isinstance(index, ApproximateIndex) else None
+
     def _sound_index(self, path: Path, matrix: Matrix) -> ApproximateIndex | None:
         """The index at ``path``; None if it is not there, or damaged, which is said."""
         if not path.is_dir():  # a file is an index of an earlier version

@@ -257,6 +257,7 @@ def _described(run: ServedRun) -> dict[str, Any]:
             "attributes": list(network.attributes(t)),
             "labels": network.label_kinds.get(t),
             "searchable": t in run.searcher.store.types,
+            "recall": run.searcher.store.recall(t),
         }
         for t in schema.node_types
     }
