@@ -87,7 +87,7 @@ def evaluate(
     """Evaluate a run: link prediction and, if the network has labels, classification and clustering.
 
     Nothing is written but the vectors that the run keeps for searching; ``heterformer evaluate`` also writes
-    a report. For vectors that no run has made there is ``evaluate_vectors``.
+    a report, and reads vectors that no run has made.
 
     Args:
         run: A folder that ``train`` wrote.

@@ -307,7 +307,7 @@ def explain(
     """Explain one node's vector by the attention and the neighbours behind it.
 
     Args:
-        run: A folder that ``train`` wrote or, to explain several nodes, an ``Explainer`` of it.
+        run: A folder that ``train`` wrote.
         node: The node's id or name.
         node_type: The node's type, if nodes of several types have that id or name.
         queries: Whose attention to show: that of [CLS] ("cls"), the mean over all tokens ("all"), or that of

@@ -105,7 +105,7 @@ def leave_one_out(
     """What a node's vector would be without each neighbour, kind of neighbour and word.
 
     Args:
-        run: A folder that ``train`` wrote or, to explain several nodes, an ``Explainer`` of it.
+        run: A folder that ``train`` wrote.
         node: The id or name of a node with text.
         node_type: The node's type, if nodes of several types have that id or name.
         pair: The id or name of another node, of any type: effects are also those on the score of the two.

@@ -6,13 +6,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-HeadKind = Literal["single", "multi", "number"]
+from heterformer.network.target_options import TargetKind
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class HeadConfig:
     """What a head predicts; saved in ``config.json``."""
 
     node_type: str
-    kind: HeadKind
+    kind: TargetKind
     """Whether a node has one class, may have several, or has a number."""
     classes: tuple[str, ...]
     """The classes; for numbers the name of the column."""

@@ -10,6 +10,7 @@ from heterformer.network.label_options import LabelOptions
 from heterformer.options import check_seed
 
 SupervisedTask = Literal["classification", "regression"]
+TargetKind = Literal["single", "multi", "number"]  # one class of a node, any number of classes, a number
 
 
 @dataclass(frozen=True)

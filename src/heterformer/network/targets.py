@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -26,12 +25,11 @@ from heterformer.network.stratified import (
     VALIDATION,
     stratified_parts,
 )
-from heterformer.network.target_options import SupervisedTask, TargetOptions
+from heterformer.network.target_options import SupervisedTask, TargetKind, TargetOptions
 from heterformer.untrusted import short_repr
 
 NOT_USED = -1  # the part of a node without one
 LEAST_NUMBERS = 10  # of which seven, one and two are a training, a validation and a test part
-Kind = Literal["single", "multi", "number"]
 
 
 @dataclass(frozen=True)
@@ -39,7 +37,7 @@ class Targets:
     """The labelled nodes of one type: what is to be predicted for each, and the part that it is in."""
 
     node_type: NodeType
-    kind: Kind
+    kind: TargetKind
     """Whether a node has one class, may have several, or has a number."""
     classes: tuple[str, ...]
     """The C classes, most frequent first; for numbers the name of the column."""
@@ -93,7 +91,7 @@ def _classes(network: Network, options: TargetOptions) -> Targets:
     labels = labels_of_type(network, node_type, options).with_members(LEAST_MEMBERS)
     _check_labels(network, labels)
     part = _parts(network, labels.rows, node_type, options, labels.matrix)
-    kind: Kind = "multi" if labels.multi else "single"
+    kind: TargetKind = "multi" if labels.multi else "single"
     values = labels.matrix.astype(np.float32)
     return Targets(node_type, kind, labels.classes, labels.rows, values, part, labels.left_out)
 

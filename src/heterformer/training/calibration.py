@@ -7,26 +7,26 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from heterformer.models.heads import HeadKind
+from heterformer.network.target_options import TargetKind
 
 BINS = 15  # of confidence, as is usual
 GRID = np.geomspace(0.05, 20, 241)  # temperatures that are tried
 
 
-def best_temperature(logits: Tensor, truth: Tensor, kind: HeadKind) -> float:
+def best_temperature(logits: Tensor, truth: Tensor, kind: TargetKind) -> float:
     """The temperature with the lowest loss on the validation part; 1 if that is as good as any."""
     losses = [_loss(logits / temperature, truth, kind) for temperature in (1.0, *GRID)]
     return float((1.0, *GRID)[int(np.argmin(losses))])
 
 
-def _loss(logits: Tensor, truth: Tensor, kind: HeadKind) -> float:
+def _loss(logits: Tensor, truth: Tensor, kind: TargetKind) -> float:
     if kind == "single":
         return F.cross_entropy(logits, truth.float().argmax(-1)).item()
     return F.binary_cross_entropy_with_logits(logits, truth.float()).item()
 
 
 def calibration_error(
-    probabilities: NDArray[np.floating], truth: NDArray[np.bool_], kind: HeadKind, bins: int = BINS
+    probabilities: NDArray[np.floating], truth: NDArray[np.bool_], kind: TargetKind, bins: int = BINS
 ) -> float:
     """The expected calibration error: how far confidence is from accuracy, on average over bins of it.
 

@@ -33,7 +33,7 @@ def papers() -> Any:
 def test_tensors_and_values_come_back(tmp_path: Path) -> None:
     save_hetero_data(papers(), tmp_path / "data")
     assert {p.name for p in (tmp_path / "data").iterdir()} == {"hetero_data.json", "hetero_data.safetensors"}
-    back = load_hetero_data(tmp_path / "data")
+    back, _ = load_hetero_data(tmp_path / "data")
     assert back.note == {"made": "by hand"}
     assert back["paper"].text == ["A", "B", "C"]
     assert back["paper"].num_nodes == 3

@@ -77,18 +77,13 @@ def save_hetero_data(data: Any, folder: Path | str, spec: dict[str, Any] | None 
         (partial / VALUES).write_text(text, encoding="utf-8")
 
 
-def load_hetero_data(folder: Path | str) -> Any:
-    """The ``HeteroData`` that ``save_hetero_data`` or 'heterformer export' wrote."""
-    return _load(Path(folder))[0]
-
-
 def open_network(folder: Path | str, out: Path | str | None = None, **spec: Any) -> Network:
     """Build a network from a saved ``HeteroData`` whose node types have ``text`` (and ``id``, ``label``).
 
     ``spec`` overrides what was saved with it: some of ``SPEC_KEYS``.
     """
     folder = Path(folder)
-    data, saved = _load(folder)
+    data, saved = load_hetero_data(folder)
     columns = {
         column.key: {t: data[t][column.key] for t in data.node_types if column.key in data[t]}
         for column in NODE_COLUMNS
@@ -108,7 +103,8 @@ def is_hetero_data(folder: Path) -> bool:
     return (folder / VALUES).is_file()
 
 
-def _load(folder: Path) -> tuple[Any, dict[str, Any]]:
+def load_hetero_data(folder: Path) -> tuple[Any, dict[str, Any]]:
+    """The ``HeteroData`` that ``save_hetero_data`` wrote, and its ``spec``."""
     _, hetero_data = import_libraries()
     from safetensors.torch import load_file
 
