@@ -107,8 +107,10 @@ def main() -> None:
         close = nearest(by_precision[name], 10)
         first = (close[:, 0] == exact[:, 0]).float().mean()
         shared = (close[:, :, None] == exact[:, None]).any(2).float().mean()
-        told = f"cosine {cosine.min():.5f} at least, {cosine.mean():.5f} in the mean"
-        print(f"{name}: {min(times[name]):.2f} s, {told}, nearest {first:.3f} the same, ten {shared:.3f}")
+        agreement = f"cosine {cosine.min():.5f} at least, {cosine.mean():.5f} in the mean"
+        print(
+            f"{name}: {min(times[name]):.2f} s, {agreement}, nearest {first:.3f} the same, ten {shared:.3f}"
+        )
     fastest = {name: min(seconds) for name, seconds in times.items()}
     print(f"int8 takes {fastest['int8'] / fastest['float32']:.2f} of float32's time")
     print(f"bf16 is {fastest['float32'] / fastest['bf16']:.2f} times as fast as float32")

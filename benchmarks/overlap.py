@@ -49,9 +49,9 @@ def take_steps(trainer: Trainer, batch: Callable[[int, int], PairBatch], steps: 
     waited, losses, began = 0.0, [], time.perf_counter()
     for number in range(steps):
         trainer.position.step = number
-        asked = time.perf_counter()
+        start = time.perf_counter()
         made = batch(*divmod(number, trainer.batches.steps_per_epoch))
-        waited += (time.perf_counter() - asked) * (number >= trainer.batches.steps_at_once)
+        waited += (time.perf_counter() - start) * (number >= trainer.batches.steps_at_once)
         losses.append(trainer._step(made))
     return Steps(time.perf_counter() - began, waited, losses)
 
@@ -65,21 +65,21 @@ def main() -> None:
     parser.add_argument("--batch-size", type=int, default=30)
     parser.add_argument("--backbone")
     parser.add_argument("--threads", type=int, default=1)
-    asked = parser.parse_args()
-    torch.set_num_threads(asked.threads)
-    network, steps = Network.open(asked.network), asked.steps
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    network, steps = Network.open(options.network), options.steps
     with tempfile.TemporaryDirectory() as folder:
-        backbone = asked.backbone or save_tiny_backbone(Path(folder) / "backbone")
+        backbone = options.backbone or save_tiny_backbone(Path(folder) / "backbone")
 
         def trainer(name: str) -> Trainer:
-            return new_trainer(network, Path(folder) / name, backbone, asked.batch_size)
+            return new_trainer(network, Path(folder) / name, backbone, options.batch_size)
 
         take_steps(trainer("first"), trainer("first").batches.batch, 2)  # what a first step alone has to do
         plain, overlapped = trainer("plain"), trainer("overlapped")
         alone = take_steps(plain, plain.batches.batch, steps)
         with Prefetcher(overlapped.batches) as ahead:
             together = take_steps(overlapped, ahead.batch, steps)
-    print(f"{steps} steps of {asked.batch_size} pairs on {asked.threads} thread(s)")
+    print(f"{steps} steps of {options.batch_size} pairs on {options.threads} thread(s)")
     for name, taken in (("made when asked for", alone), ("made ahead by a thread", together)):
         print(f"batches {name}: waited {taken.waited:.3f} s for them of {taken.seconds:.2f} s")
     same = "equal" if alone.losses == together.losses else "DIFFER"

@@ -1,10 +1,10 @@
-"""The memory that ``heterformer plan`` tells against that of real steps and a real embedding.
+"""The memory that ``heterformer plan`` estimates against that of real steps and a real embedding.
 
     python benchmarks/plan.py [--threads 1] [--tiny]
 
-Heterformer on a synthetic network, each case in a process of its own. Measured is the largest resident
-size (VmHWM) during three training steps, or while the network is embedded, less the resident size before
-(VmRSS), when the weights are there already; told is the plan's total without weights and tables. So it is
+Heterformer on a synthetic network, each case in a process of its own. Measured is the largest resident size
+(VmHWM) during three training steps, or while the network is embedded, less the resident size before (VmRSS),
+when the weights are there already; estimated is the plan's total without weights and tables. So it is
 moments, gradients, activations and what embedding holds at once. With --tiny a small random BERT shows that
 the benchmark works; its figures mean nothing, since Python's own memory is more than all it needs.
 """
@@ -38,7 +38,7 @@ CASES: dict[str, dict[str, Any]] = {
 STEPS = 3
 
 
-def told_and_measured(folder: Path, case: str) -> dict[str, float]:
+def estimated_and_measured(folder: Path, case: str) -> dict[str, float]:
     """MB; meant for a process of its own."""
     trainer = new_trainer(folder, **CASES[case])
     options = trainer.options
@@ -54,7 +54,7 @@ def told_and_measured(folder: Path, case: str) -> dict[str, float]:
         for number in range(STEPS):
             trainer.take_step(number)
     measured = (_status("VmHWM") - before) / 1000
-    return {"told": (memory.total - memory.weights - memory.textless) / 1e6, "measured": measured}
+    return {"estimated": (memory.total - memory.weights - memory.textless) / 1e6, "measured": measured}
 
 
 def _status(field: str) -> float:
@@ -73,7 +73,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     if options.case:
-        print(json.dumps(told_and_measured(Path(options.case[0]), options.case[1])))
+        print(json.dumps(estimated_and_measured(Path(options.case[0]), options.case[1])))
         return
 
     shares = []
@@ -83,12 +83,12 @@ def main() -> None:
             command = [sys.executable, __file__, "--threads", str(options.threads), "--case", folder, case]
             done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
             peaks = json.loads(done.stdout.splitlines()[-1])
-            shares.append(peaks["told"] / peaks["measured"])
+            shares.append(peaks["estimated"] / peaks["measured"])
             print(
-                f"{case:26} told {peaks['told']:6.0f} MB  measured {peaks['measured']:6.0f} MB",
+                f"{case:26} estimated {peaks['estimated']:6.0f} MB  measured {peaks['measured']:6.0f} MB",
                 flush=True,
             )
-    print(f"told is {min(shares):.2f} to {max(shares):.2f} times what was measured")
+    print(f"estimated is {min(shares):.2f} to {max(shares):.2f} times what was measured")
 
 
 if __name__ == "__main__":

@@ -18,9 +18,9 @@ def main() -> None:
     )
     parser.add_argument("network")
     parser.add_argument("--backbone", default="minilm")
-    asked = parser.parse_args()
-    network = Network.open(asked.network)
-    seen = look_at_texts(asked.backbone, network, make_split(network).train)
+    options = parser.parse_args()
+    network = Network.open(options.network)
+    seen = look_at_texts(options.backbone, network, make_split(network).train)
     print(seen, seen.options() if seen is not None else "too few pairs of texts", sep="\n")
 
 

@@ -34,11 +34,11 @@ class UserItems:
         self.users, self.items = schema.counts[self.relation.source], schema.counts[self.relation.target]
         self.known = np.zeros((self.users, self.items), dtype=bool)
         self.known[opened.network.edges(self.relation.name)] = True
-        self.shown = self.known.copy()
+        self.training = self.known.copy()
         parts = opened.split.pairs[self.relation.name]
-        self.shown[tuple(parts.held_out.T)] = False
+        self.training[tuple(parts.held_out.T)] = False
         self.test = parts.test
-        self.cold = np.flatnonzero(~self.shown.any(0))
+        self.cold = np.flatnonzero(~self.training.any(0))
 
     def figures(self, scores: Scores, cold: bool = False) -> dict[str, float]:
         """The metrics of the test pairs, or of cold items among each other; ties count against a method."""
@@ -53,12 +53,12 @@ class UserItems:
 
 def popularity(data: UserItems) -> Scores:
     jitter = np.random.default_rng(0).random(data.items)  # ties in a random order
-    return np.tile(data.shown.sum(0) + jitter, (data.users, 1))
+    return np.tile(data.training.sum(0) + jitter, (data.users, 1))
 
 
 def item_knn(data: UserItems, neighbors: int = 100) -> Scores:
     """The sum of the cosines with what the user has, of each item's closest ones."""
-    matrix = data.shown.astype(np.float64)
+    matrix = data.training.astype(np.float64)
     norm = np.maximum(np.sqrt(matrix.sum(0)), 1)
     cosine = (matrix.T @ matrix) / norm[:, None] / norm
     np.fill_diagonal(cosine, 0)
@@ -71,7 +71,7 @@ def light_gcn(data: UserItems, dim: int, epochs: int, rate: float, seed: int) ->
 
     torch.manual_seed(seed)
     rng = np.random.default_rng(seed)
-    users, items = np.nonzero(data.shown)
+    users, items = np.nonzero(data.training)
     edges = torch.from_numpy(np.stack([users, items + data.users]))
     both = torch.cat([edges, edges.flip(0)], 1)
     model = LightGCN(data.users + data.items, dim, num_layers=3)
@@ -94,7 +94,7 @@ def text_alone(data: UserItems, opened: OpenRun) -> Scores:
     offset = opened.batcher.tokens.text_offset[data.relation.target]
     vectors = plm_vectors(opened.model, opened.batcher.tokens, offset + np.arange(data.items)).numpy()
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    return data.shown.astype(np.float32) @ vectors @ vectors.T
+    return data.training.astype(np.float32) @ vectors @ vectors.T
 
 
 def main() -> None:
@@ -118,10 +118,10 @@ def main() -> None:
     }
     rows = {name: (data.figures(scores), data.figures(scores, cold=True)) for name, scores in methods.items()}
     if not options.without_run:
-        found = evaluate(
+        results = evaluate(
             options.run, tasks=("link_prediction",), parts=("test",), device="cpu"
         ).recommendation
-        of_run = {one.group: one.metrics for one in found if one.relation == data.relation.name}
+        of_run = {one.group: one.metrics for one in results if one.relation == data.relation.name}
         nothing = dict.fromkeys((m.name for m in RECOMMENDATION_METRICS), float("nan"))
         rows[opened.run.options().model.display_name] = (of_run["all"], of_run.get("cold targets", nothing))
     of_cold = data.test[np.isin(data.test[:, 1], data.cold)]

@@ -109,14 +109,14 @@ class LanceIndex:
 
 
 def measure_lancedb(
-    folder: Path, matrix: NDArray[Any], ours: ApproximateIndex, asked: NDArray[np.float32], top: int
+    folder: Path, matrix: NDArray[Any], ours: ApproximateIndex, queries: NDArray[np.float32], top: int
 ) -> None:
     start = time.perf_counter()
     index = LanceIndex(folder / "lance", matrix, ours.lists.nlist, ours.lists.nprobe)
     built = time.perf_counter() - start
-    seconds(index, asked[0], top)
+    seconds(index, queries[0], top)
     taken, shares = [], []
-    for query in asked[1:]:
+    for query in queries[1:]:
         one, result = seconds(index, query, top)
         taken.append(one)
         shares.append(len(result & seconds(ExactIndex(matrix), query, top)[1]) / top)
@@ -125,21 +125,23 @@ def measure_lancedb(
     print(f"{statistics.mean(shares):.3f}, {size:,.0f} MB, built in {built:.0f} s")
 
 
-def measure(folder: Path, nodes: int, queries: int, top: int, lancedb: bool) -> tuple[float, float, float]:
+def measure(
+    folder: Path, nodes: int, query_count: int, top: int, lancedb: bool
+) -> tuple[float, float, float]:
     """Seconds of an exact and of an approximate query, and recall; the rest is printed."""
     world = Vectors(nodes)
     matrix, path = world.write(folder / "vectors.npy", nodes), folder / "vectors.faiss"
     rows = np.random.default_rng(1).choice(nodes, 200, replace=False)
     start = time.perf_counter()
-    told = build_index(path, matrix, Sample(matrix[rows], rows))
+    built_recall = build_index(path, matrix, Sample(matrix[rows], rows))
     built = time.perf_counter() - start
     exact = ExactIndex(matrix)
-    asked = world.draw(queries + 1)
-    seconds(exact, asked[0], top)
+    queries = world.draw(query_count + 1)
+    seconds(exact, queries[0], top)
     approximate = ApproximateIndex.open(path, matrix)
-    seconds(approximate, asked[0], top)
+    seconds(approximate, queries[0], top)
     slow, fast, shares = [], [], []
-    for query in asked[1:]:
+    for query in queries[1:]:
         taken, true = seconds(exact, query, top)
         slow.append(taken)
         taken, result = seconds(approximate, query, top)
@@ -148,15 +150,15 @@ def measure(folder: Path, nodes: int, queries: int, top: int, lancedb: bool) -> 
     a, b, recall = statistics.median(slow), statistics.median(fast), statistics.mean(shares)
     print(f"{nodes:>9,} vectors, {matrix.nbytes / 1e6:,.0f} MB")
     if lancedb:
-        measure_lancedb(folder, matrix, approximate, asked, top)
+        measure_lancedb(folder, matrix, approximate, queries, top)
     size = (path / LISTS).stat().st_size / 1e6
     del matrix, exact, approximate
-    cold, _ = seconds(ExactIndex(mapped(forgotten(folder / "vectors.npy"))), asked[0], top)
+    cold, _ = seconds(ExactIndex(mapped(forgotten(folder / "vectors.npy"))), queries[0], top)
     vectors = mapped(forgotten(folder / "vectors.npy"))
-    cold_index, _ = seconds(ApproximateIndex.open(forgotten(path / LISTS).parent, vectors), asked[0], top)
+    cold_index, _ = seconds(ApproximateIndex.open(forgotten(path / LISTS).parent, vectors), queries[0], top)
     print(f"          exact: {a:.4f} s per query, {cold:.2f} s if files are not in the cache")
     print(f"          index: {b:.4f} s per query, {cold_index:.2f} s if files are not in the cache")
-    print(f"          recall@{top} {recall:.3f} ({told:.3f} told when built)")
+    print(f"          recall@{top} {recall:.3f} ({built_recall:.3f} estimated when built)")
     print(f"          {size:,.0f} MB, built in {built:.0f} s, the time of {built / a:,.0f} exact queries")
     return a, b, recall
 

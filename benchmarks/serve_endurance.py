@@ -65,15 +65,15 @@ class Load:
 
 def descendants(pid: int) -> list[int]:
     """A process and all that it started."""
-    found = [pid]
+    pids = [pid]
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
         except (OSError, IndexError):
             continue
         if parent == pid:
-            found += descendants(int(folder.name))
-    return found
+            pids += descendants(int(folder.name))
+    return pids
 
 
 def megabytes(pid: int) -> float:

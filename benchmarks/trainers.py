@@ -37,11 +37,11 @@ def new_trainer(folder: Path, processes: ProcessGroup | None = None, **options: 
     """A new run in a folder that ``prepare`` filled; nothing is warmed up."""
     tiny = folder / "backbone"
     backbone = str(tiny) if tiny.is_dir() else "minilm"
-    asked = TrainingOptions.from_flat({"backbone": backbone, "device": "cpu", **options}).resolved()
+    resolved = TrainingOptions.from_flat({"backbone": backbone, "device": "cpu", **options}).resolved()
     processes = processes or ProcessGroup()
     network, run = Network.open(folder / "network"), Run(folder / f"run-{processes.world_size}")
     with processes.main_process_first():
         if processes.is_main:
-            run.start(network, asked)
+            run.start(network, resolved)
     torch.manual_seed(0)
-    return Trainer(network, run, asked, processes)
+    return Trainer(network, run, resolved, processes)

@@ -42,9 +42,9 @@ def main() -> None:
     run, other = Run(options.inductive), Run(options.transductive)
     network, split = run.network(), run.split(run.network())
     source = network.schema.predicted[0].source
-    asked = _touching(split, network.schema.predicted[0])
+    test_pairs = _touching(split, network.schema.predicted[0])
     learnt = {tuple(pair) for pair in other.split(network).train.tolist()}
-    asked = {name: _without(pairs, learnt) for name, pairs in asked.items()}
+    test_pairs = {name: _without(pairs, learnt) for name, pairs in test_pairs.items()}
     tokens = open_tokens(network, AutoTokenizer.from_pretrained(run.path))
     visible = VisibleNetwork.for_evaluation(network, split)
     known = KnownNodes.open(run.path)
@@ -57,7 +57,7 @@ def main() -> None:
     counts = ", ".join(f"{len(rows):,} of {network.schema.counts[t]:,} {t}s" for t, rows in unseen.items())
     print(
         f"{len(split.hidden[source]):,} hidden {source}s; unseen: {counts}; test pairs: "
-        + ", ".join(f"{len(pairs):,} with {name}" for name, pairs in asked.items())
+        + ", ".join(f"{len(pairs):,} with {name}" for name, pairs in test_pairs.items())
     )
     rows = {
         "transductive": (other.model(), visible),
@@ -65,7 +65,7 @@ def main() -> None:
         "unseen textless nodes left out": (model, without),
         "unseen, embeddings as drawn": (model, visible),
     }
-    for which, pairs in asked.items():
+    for which, pairs in test_pairs.items():
         if not len(pairs):
             continue
         figures = []

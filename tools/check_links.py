@@ -49,9 +49,9 @@ def broken_links(site: Path) -> list[str]:
     for page in sorted(site.rglob("*.html")):
         if page.name == "404.html":  # its links are absolute: it is shown for any address
             continue
-        name, found = page.relative_to(site), parsed(page)
-        problems += [f"{name}: loads {url}" for url in found.loaded if urlsplit(url).netloc]
-        for url in (*found.links, *found.loaded):
+        name, content = page.relative_to(site), parsed(page)
+        problems += [f"{name}: loads {url}" for url in content.loaded if urlsplit(url).netloc]
+        for url in (*content.links, *content.loaded):
             parts = urlsplit(url)
             if parts.scheme or parts.netloc:
                 continue

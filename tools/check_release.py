@@ -112,9 +112,9 @@ def audit() -> None:
         reason = (done.stderr.strip().splitlines() or ["no answer"])[-1]
         print(f"pip-audit: the database cannot be reached, nothing was looked up ({reason[:120]}).")
         return
-    found = [f"{p['name']} {p['version']}: {v['id']}" for p in packages for v in p.get("vulns", ())]
-    print(*found, f"{len(packages)} packages, {len(found)} known vulnerabilities", sep="\n")
-    if found:
+    known = [f"{p['name']} {p['version']}: {v['id']}" for p in packages for v in p.get("vulns", ())]
+    print(*known, f"{len(packages)} packages, {len(known)} known vulnerabilities", sep="\n")
+    if known:
         sys.exit("known vulnerabilities: raise the versions in constraints.txt.")
 
 

@@ -31,18 +31,18 @@ def run(path: Path) -> None:
 
 def kept(outputs: list[Any]) -> list[Any]:
     """Values and printed lines; what our console shows in colours is a printed line, too."""
-    found: list[Any] = []
+    outputs: list[Any] = []
     for output in outputs:
         if output.output_type == "display_data" and "text/plain" in output.data:
             output = nbformat.v4.new_output("stream", name="stdout", text=output.data["text/plain"])
         if output.output_type != "stream":
-            found.append(output)
+            outputs.append(output)
         elif output.name == "stdout" and PROGRESS not in output.text:
-            if found and found[-1].output_type == "stream":
-                found[-1].text += output.text
+            if outputs and outputs[-1].output_type == "stream":
+                outputs[-1].text += output.text
             else:
-                found.append(output)
-    return found
+                outputs.append(output)
+    return outputs
 
 
 if __name__ == "__main__":

@@ -34,12 +34,12 @@ def main() -> None:
     assert Path(sys.prefix) in place.parents, f"{place} is not what was installed"
     assert heterformer.__version__ == version("heterformer")
     command = str(Path(sys.prefix) / "bin" / "heterformer")
-    shown = blocks(ROOT / "README.md")
-    words = [w for block in shown if block.language == "bash" for w in commands(block)]
+    readme = blocks(ROOT / "README.md")
+    words = [w for block in readme if block.language == "bash" for w in commands(block)]
     words.sort(key=lambda w: ORDER.index(w[1]) if w[1] in ORDER else len(ORDER))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        files = readme_tables() | {block.file: block.text for block in shown if block.file}
+        files = readme_tables() | {block.file: block.text for block in readme if block.file}
         for file, text in files.items():
             (folder / file).write_text(text, encoding="utf-8")
         for arguments in (["--version"], ["--help"], *(w[1:] for w in words)):
@@ -49,7 +49,7 @@ def main() -> None:
                 serve(folder, command, *arguments)
             else:
                 run(folder, command, *arguments)
-        for block in shown:
+        for block in readme:
             if block.language == "python":
                 small = "max_steps=2, batch_size=4, warm_up_epochs=1, device='cpu'"
                 run(folder, sys.executable, "-c", SLOW.sub(small, block.text))
@@ -85,8 +85,8 @@ def serve(folder: Path, *words: str) -> None:
             assets = [f"/static/{path.relative_to(static).as_posix()}" for path in files]
             for path in ("/", *assets, "/docs", "/info"):
                 assert ask(match[0] + path), path
-            found = json.loads(ask(f"{match[0]}/search", {"text": "news recommendation"}))
-            assert found["rankings"][0]["hits"]
+            answer = json.loads(ask(f"{match[0]}/search", {"text": "news recommendation"}))
+            assert answer["rankings"][0]["hits"]
             print(f"{len(assets)} files of the explorer and a search were answered.")
         finally:
             process.send_signal(signal.SIGTERM)

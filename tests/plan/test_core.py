@@ -48,9 +48,9 @@ def test_disk_is_what_embedding_writes(dtype: str, tmp_path: Path) -> None:
     asked = EmbedOptions(dtype=dtype, states_dtype=dtype, h0=dtype == "float16")  # type: ignore[arg-type]
     disk = planned(embed=asked).disk
     model, tokens = tiny_model(), tiny_tokens()
-    spool = TextStates(tmp_path / "states", model, tokens, np.arange(200), np.dtype(dtype))
-    spool.fill()
-    assert disk.spool == np.load(tmp_path / "states" / "states.npy").nbytes
+    states = TextStates(tmp_path / "states", model, tokens, np.arange(200), np.dtype(dtype))
+    states.fill()
+    assert disk.text_states == np.load(tmp_path / "states" / "states.npy").nbytes
     vectors = embed_to(tmp_path / "vectors", model, tiny_network(), asked, tokenizer=tokenizer())
     written = [vectors.matrix(t).nbytes + vectors.signatures(t).nbytes for t in vectors.types]
     short = [found.nbytes for t in vectors.types if (found := vectors.h0(t)) is not None]
@@ -61,9 +61,9 @@ def test_disk_is_what_embedding_writes(dtype: str, tmp_path: Path) -> None:
 def test_disk_of_chosen_types() -> None:
     counts, whole = tiny_network().schema.counts, planned().disk
     authors = planned(embed=EmbedOptions(types=("author",))).disk
-    assert authors.spool == 0  # no text is read
+    assert authors.text_states == 0  # no text is read
     assert authors.vectors == whole.vectors * counts["author"] // sum(counts.values())
-    assert planned(embed=EmbedOptions(types=("paper",))).disk.spool == whole.spool
+    assert planned(embed=EmbedOptions(types=("paper",))).disk.text_states == whole.text_states
     with pytest.raises(InputError, match=r"types has 'authors', the model has vectors of 'paper'"):
         planned(embed=EmbedOptions(types=("authors",)))
 
@@ -84,7 +84,7 @@ def test_cached_states_are_on_the_disk_too() -> None:
     live = planned().disk
     cached = planned(tiny_options(tiny_reader(), neighbor_states="cached")).disk
     assert live.cached == 0
-    assert cached.cached == cached.spool  # an epoch of the tiny network meets every text
+    assert cached.cached == cached.text_states  # an epoch of the tiny network meets every text
 
 
 def _step(out: Path, network: Path, options: TrainingOptions) -> None:

@@ -124,19 +124,19 @@ class Batcher:
         further = negatives or [np.empty(0, dtype=np.int64)] * len(steps)
         parts = [_share_of(len(n), s, len(p)) for n, s, p in zip(further, shares, steps, strict=True)]
         own_negatives = [nodes[part] for nodes, part in zip(further, parts, strict=True)]
-        nobody = [np.full(len(nodes), -1) for nodes in own_negatives]
+        no_partner = [np.full(len(nodes), -1) for nodes in own_negatives]
         queries, targets = ([np.ascontiguousarray(pairs[:, side]) for pairs in own] for side in (0, 1))
         until = self._pair_times(relation, own)
         # Negatives are read as of the pairs that they are contrasted with, in turn.
         later = until and [np.resize(t, len(n)) for t, n in zip(until, own_negatives, strict=True)]
         if relation.source == relation.target:
             both = [np.concatenate(all_) for all_ in zip(queries, targets, own_negatives, strict=True)]
-            partners = [np.concatenate(all_) for all_ in zip(targets, queries, nobody, strict=True)]
+            partners = [np.concatenate(all_) for all_ in zip(targets, queries, no_partner, strict=True)]
             limits = until and [np.concatenate([t, t, n]) for t, n in zip(until, later or (), strict=True)]
             groups = [_Centers(relation.source, both, relation.source, partners, limits)]
         else:
             keys_and_negatives = [np.concatenate(n) for n in zip(targets, own_negatives, strict=True)]
-            partners = [np.concatenate(n) for n in zip(queries, nobody, strict=True)]
+            partners = [np.concatenate(n) for n in zip(queries, no_partner, strict=True)]
             limits = until and [np.concatenate(both) for both in zip(until, later or (), strict=True)]
             groups = [
                 _Centers(relation.source, queries, relation.target, targets, until),

@@ -32,7 +32,7 @@ def known_neighbors(
 ) -> tuple[Ints, Ints]:
     """Every visible edge of a predicted relation, either way, as (position in ``queries``, target row).
 
-    If source and target are of one type, each query is also joined to itself: nobody is his own negative.
+    If source and target are of one type, each query is also joined to itself: no node is its own negative.
     """
     schema = visible.network.schema
     relation = relation or schema.predicted[0]

@@ -51,7 +51,7 @@ def smallest_priorities(
         # The smallest so far beside the next edges: what is the smallest of all is never lost.
         more = np.repeat(np.arange(len(centers)), high - low)
         edges = view.position(ranges(start + low, start + high))
-        if (visible_edges := _shown(view, more, edges, allowed)) is not None:
+        if (visible_edges := _allowed(view, more, edges, allowed)) is not None:
             more, edges = more[visible_edges], edges[visible_edges]
         place, positions = np.concatenate([place, more]), np.concatenate([positions, edges])
         priorities = np.concatenate([priorities, _weighed(numbers(more, edges), view, edges)])
@@ -61,7 +61,7 @@ def smallest_priorities(
     return place[order], positions[order]
 
 
-def _shown(view: VisibleAdjacency, place: Ints, edges: Ints, allowed: Allowed) -> NDArray[np.bool_] | None:
+def _allowed(view: VisibleAdjacency, place: Ints, edges: Ints, allowed: Allowed) -> NDArray[np.bool_] | None:
     """Which of some edges may be drawn; None if all."""
     parts: list[NDArray[np.bool_]] = []
     if view.adjacency.weight is not None:

@@ -217,7 +217,7 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
 
     @property
     def neighbor_types(self) -> tuple[NodeType, ...]:
-        """The node types whose nodes, as neighbours, have a say in a vector."""
+        """The node types whose nodes, as neighbours, contribute to a vector."""
         return self.embedded_types
 
     @property

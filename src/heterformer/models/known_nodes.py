@@ -1,4 +1,4 @@
-"""What a model's folder keeps of its network, so that the model can meet another one later."""
+"""What a model's folder keeps of its network, so that the model can be used on another one."""
 
 from __future__ import annotations
 

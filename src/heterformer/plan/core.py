@@ -29,7 +29,7 @@ WORD = 8  # bytes of a row's number, and of a count
 class Disk:
     """Bytes."""
 
-    spool: int  # states of all texts, while embedding
+    text_states: int  # of all texts, while embedding
     vectors: int  # of all nodes, and their signatures; ids come on top
     checkpoints: int  # the last one with its moments, the best one, the model, and a mean of weights
     cached: int  # states of neighbours, while training on cached ones
@@ -135,7 +135,7 @@ def _disk(network: PlannedNetwork, size: ModelSize, training: TrainingOptions, e
     textless = sum(counts[t] for t in counts if t in schema.textless)
     reads = any(t in schema.text_rich for t in counts)  # else no text is read
     return Disk(
-        spool=network.texts * row * np.dtype(embed.states_dtype).itemsize * reads,
+        text_states=network.texts * row * np.dtype(embed.states_dtype).itemsize * reads,
         vectors=sum(counts.values()) * (vector + WORD) + textless * h0,
         checkpoints=_checkpoints(size, training),
         cached=_met(network) * row * FLOAT if training.neighbor_states == "cached" else 0,

@@ -69,7 +69,7 @@ def _memory(plan: Plan) -> Sheet:
 def _disk(plan: Plan) -> Sheet:
     disk, embed = plan.disk, plan.embed
     rows = [
-        (f"spool of texts' states while embedding, {embed.states_dtype}", disk.spool),
+        (f"text states while embedding, {embed.states_dtype}", disk.text_states),
         (f"vectors, {embed.dtype}, without ids", disk.vectors),
         ("run: last and best checkpoint, model", disk.checkpoints),
     ]

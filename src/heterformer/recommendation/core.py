@@ -165,9 +165,9 @@ class Recommender:
         edge_type = relation.forward if relation.source == node_type else relation.backward
         rows = np.unique(np.asarray(items, dtype=np.int64))
         texts = rows + tokens.text_offset[edge_type.neighbor]
-        nobody = np.zeros(1, dtype=np.int64)
+        newcomer = np.zeros(1, dtype=np.int64)
         with evaluating(model):
-            new = FoldedIn(nobody, np.zeros(len(texts), dtype=np.int64), texts)
+            new = FoldedIn(newcomer, np.zeros(len(texts), dtype=np.int64), texts)
             embeddings = fold_in(model, node_type, new, tokens, known)  # (1, 64)
             some = rows[: model.textless_fan_out]
             number = self.schema.edge_types.index(edge_type)
@@ -178,7 +178,7 @@ class Recommender:
                 some.astype(np.int32),
                 np.full(len(some), number, dtype=np.int16),
             )
-            batch = assemble(self.schema, tokens, nobody[:0], (), TextlessEnd(node_type, nobody, [edges]))
+            batch = assemble(self.schema, tokens, newcomer[:0], (), TextlessEnd(node_type, newcomer, [edges]))
             assert batch.textless_centers is not None
             center = replace(batch.textless_centers, embeddings=embeddings)
             encoded = model.encode_batch(replace(batch, textless_centers=center).to(model.device))

@@ -32,7 +32,7 @@ from heterformer.search.index import Rows
 MAX_LENGTH = 2000  # characters of a filter
 MAX_DEPTH = 32  # parentheses and nots within each other
 MAX_WHOLE = 2**53  # whole numbers up to here are exact as floats
-SHOWN = 40  # characters of a filter that an error shows
+MAX_SHOWN_LENGTH = 40  # characters of a filter that an error shows
 
 TOKEN = re.compile(
     r"""\s*(?:
@@ -322,4 +322,4 @@ def _wrong(token: Token, problem: str) -> NoReturn:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+    return text if len(text) <= MAX_SHOWN_LENGTH else text[: MAX_SHOWN_LENGTH - 1] + "…"

@@ -1,4 +1,4 @@
-"""Folding in: embeddings for textless nodes that training never met, from the texts next to them."""
+"""Folding in: embeddings for textless nodes that training has not seen, from the texts next to them."""
 
 from __future__ import annotations
 

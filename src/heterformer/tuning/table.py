@@ -9,7 +9,7 @@ from heterformer.metrics import metric_heading
 from heterformer.tables import Sheet, four_digits
 from heterformer.tuning.core import Tuning
 
-SHOWN = 15  # trials in the table, the best ones
+MAX_TRIALS = 15  # trials in the table, the best ones
 
 
 def tuning_table(tuning: Tuning) -> Sheet:
@@ -24,7 +24,7 @@ def tuning_table(tuning: Tuning) -> Sheet:
             f"{trial.steps:,}",
             "" if trial.validation_prec is None else four_digits(trial.validation_prec),
         )
-        for trial in ranked[:SHOWN]
+        for trial in ranked[:MAX_TRIALS]
     )
     heading = metric_heading("prec")
     headings = ("trial", "state", *(name.replace("_", " ") for name in names), "steps", heading)
