@@ -1,6 +1,7 @@
 """One training step of Heterformer against the same step in its literal padded form, in time and memory.
 
     python benchmarks/training_step.py [--repeats 5] [--threads 1] [--network-readout both|none]
+    python benchmarks/training_step.py [--lora RANK] [--freeze]
 
 Both forms take the same batch of 30 pairs and the same MiniLM weights, compute the in-batch
 cross-entropy (Eq. 13), its gradients, and an optimiser step, with the PLM's own dropout. The literal form
@@ -8,6 +9,8 @@ is batched PyTorch as one would write it from the paper: every text padded to th
 of every centre through every layer of the PLM by the PLM's own code, AdamW over everything. That both
 give the same loss is checked first. Steps alternate between the two; times are medians, of processor time
 with one thread (which other work on the machine does not disturb), of the clock with several.
+
+With ``--lora`` or ``--freeze``, full training is held against low-rank adapters or a frozen backbone instead.
 
 Peak memory is measured in a fresh process per form: the largest resident size during two steps (VmHWM)
 less the resident size just before them (VmRSS). So it holds activations, gradients and optimiser state,
@@ -22,6 +25,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -109,8 +113,8 @@ class LiteralHeterformer(nn.Module):
         return layer.output(layer.intermediate(hidden), hidden)
 
 
-def our_step(shape: Shape, readout: str) -> tuple[Callable[[], Tensor], nn.Module]:
-    model, batch = new_model(shape, network_readout=readout), shape.batch()
+def our_step(shape: Shape, readout: str, **limits: Any) -> tuple[Callable[[], Tensor], nn.Module]:
+    model, batch = new_model(shape, network_readout=readout, **limits), shape.batch()
     return training_step(lambda: model.encode_batch(batch), new_optimizers(model)), model
 
 
@@ -119,7 +123,18 @@ def literal_step(shape: Shape, readout: str) -> tuple[Callable[[], Tensor], nn.M
     return training_step(lambda: model(batch), [torch.optim.AdamW(model.parameters(), lr=1e-5)]), model
 
 
-STEPS = {"ours": our_step, "literal": literal_step}
+NewStep = Callable[[Shape, str], tuple[Callable[[], Tensor], nn.Module]]
+STEPS: dict[str, NewStep] = {"ours": our_step, "literal": literal_step}
+
+
+def limited_steps(lora: int | None, freeze: bool) -> dict[str, NewStep]:
+    """Full training and what learns less than the whole backbone."""
+    steps: dict[str, NewStep] = {"full": our_step}
+    if lora is not None:
+        steps["lora"] = partial(our_step, lora=lora)
+    if freeze:
+        steps["frozen"] = partial(our_step, freeze="backbone")
+    return steps
 
 
 def check_same_loss(shape: Shape, readout: str) -> None:
@@ -133,10 +148,10 @@ def check_same_loss(shape: Shape, readout: str) -> None:
     assert difference < 1e-4, f"losses differ by {difference}: {losses}"
 
 
-def seconds(shape: Shape, readout: str, repeats: int) -> dict[str, float]:
+def seconds(forms: dict[str, NewStep], shape: Shape, readout: str, repeats: int) -> dict[str, float]:
     """Median time of a step in each form, steps alternating."""
     steps = {}
-    for name, new_step in STEPS.items():
+    for name, new_step in forms.items():
         steps[name], model = new_step(shape, readout)
         model.train()
         steps[name]()
@@ -150,9 +165,9 @@ def seconds(shape: Shape, readout: str, repeats: int) -> dict[str, float]:
     return {name: statistics.median(values) for name, values in times.items()}
 
 
-def peak_memory(shape: Shape, readout: str, form: str) -> float:
+def peak_memory(new_step: NewStep, shape: Shape, readout: str) -> float:
     """MB that two steps need beyond what is there before them; meant for a process of its own."""
-    step, model = STEPS[form](shape, readout)
+    step, model = new_step(shape, readout)
     model.train()
     before = _status("VmRSS")
     step()
@@ -182,24 +197,40 @@ def main() -> None:
         "--network-readout", choices=("both", "none"), default="both", help="'none' is the paper's model"
     )
     parser.add_argument(
-        "--memory", choices=STEPS, help="only print the peak memory of one form of one shape, MB"
+        "--lora", type=int, metavar="RANK", help="full training against adapters of this rank"
     )
+    parser.add_argument("--freeze", action="store_true", help="full training against a frozen backbone")
+    parser.add_argument("--memory", metavar="FORM", help="only print the peak memory of one form, MB")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
+    limited = options.lora is not None or options.freeze
+    forms = limited_steps(options.lora, options.freeze) if limited else STEPS
+    readout = options.network_readout
     if options.memory:
-        print(peak_memory(SHAPES[options.shapes[0]], options.network_readout, options.memory))
+        print(peak_memory(forms[options.memory], SHAPES[options.shapes[0]], readout))
         return
 
+    same = ["--threads", str(options.threads), "--network-readout", readout]
+    same += [] if options.lora is None else ["--lora", str(options.lora)]
+    same += ["--freeze"] * options.freeze
     figures = []
     for name in options.shapes:
         shape = SHAPES[name]
-        check_same_loss(shape, options.network_readout)
-        took = seconds(shape, options.network_readout, options.repeats)
-        same = ["--threads", str(options.threads), "--network-readout", options.network_readout]
-        memory = {form: in_own_process("--memory", form, "--shapes", name, *same) for form in STEPS}
-        faster, share = took["literal"] / took["ours"], memory["ours"] / memory["literal"]
-        for form in STEPS:
+        if not limited:
+            check_same_loss(shape, readout)
+        took = seconds(forms, shape, readout, options.repeats)
+        memory = {form: in_own_process("--memory", form, "--shapes", name, *same) for form in forms}
+        for form in forms:
             print(f"{name:10} {form:8} {took[form]:7.3f} s  {memory[form]:7.0f} MB")
+        if limited:
+            figures += [
+                f"{name} {form}: {took[form] / took['full']:.0%} of the time of full training, "
+                f"{memory[form] / memory['full']:.0%} of the memory"
+                for form in forms
+                if form != "full"
+            ]
+            continue
+        faster, share = took["literal"] / took["ours"], memory["ours"] / memory["literal"]
         targets = TARGETS[name]
         figures.append(
             f"{name} {faster:.2f} times faster (target {targets[0]}), "
