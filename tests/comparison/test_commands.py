@@ -103,6 +103,15 @@ def test_an_option_that_models_decide(tmp_path: Path, capsys: pytest.CaptureFixt
     assert not (tmp_path / "out").exists()
 
 
+def test_help_leaves_out_what_models_and_seeds_decide(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["compare", "--help"])
+    words = {word.strip("│,|") for word in capsys.readouterr().out.split()}
+    assert {"--seeds", "--warm-up-epochs", "--textless-dim", "--network-readout"} <= words
+    decided = {"--seed", "--warm-up", "--no-warm-up", "--virtual-tokens", "--heterogeneous-projection"}
+    assert not decided & words
+
+
 def test_plot_draws_a_comparison(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pretended_comparison(tmp_path / "out", SKILL, seeds=(0,))
     capsys.readouterr()

@@ -7,13 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from heterformer.cli import main as cli
+from heterformer.cli.training_flags import finetuning_defaults
 from heterformer.errors import InputError
 from heterformer.finetuning.core import RESULT, FinetuneResult, finetune, held_out_result
 from heterformer.finetuning.curve import LearningCurve, learning_curve
 from heterformer.finetuning.report import write_curve, write_result
+from heterformer.models.options import BertOptions
 from heterformer.network.store import Network
+from heterformer.training.options import TrainingOptions
 from heterformer.training.run import Run
 from heterformer.training.supervision_options import SupervisionOptions
 from heterformer.training.train import train
@@ -119,11 +123,75 @@ def test_the_command(start: Run, tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert (tmp_path / "out" / "finetune.md").is_file()
     with pytest.raises(SystemExit):
         cli.main(["finetune", str(start.path), str(tmp_path / "other"), "--type", "author"])
-    assert "--labels.type is 'author'" in capsys.readouterr().err
+    assert "--type is 'author'" in capsys.readouterr().err
     assert not (tmp_path / "other").exists()
     with pytest.raises(SystemExit):
         cli.main(["finetune", str(tmp_path / "nowhere"), str(tmp_path / "other")])
     assert "nowhere: not a run, expected a folder that 'heterformer train' wrote." in capsys.readouterr().err
+
+
+def test_help_has_the_options_of_the_run(
+    start: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bert = tmp_path / "bert"
+    bert.mkdir()
+    text = yaml.safe_dump({"options": TrainingOptions(model=BertOptions(long_texts="windows")).to_dict()})
+    (bert / "config.yaml").write_text(text)
+    for run, has, lacks in (
+        (start.path, {"--virtual-tokens", "--neighbor-dropout", "--freeze"}, {"--vocabulary"}),
+        (bert, {"--freeze", "--layer-decay"}, {"--virtual-tokens", "--textless-dim", "--neighbor-dropout"}),
+        (
+            tmp_path / "none",
+            {"--backbone", "--max-steps"},
+            {"--freeze", "--textless-dim", "--neighbor-dropout"},
+        ),
+    ):
+        with pytest.raises(SystemExit):
+            cli.main(["finetune", str(run), "out", "--help"])
+        words = {word.strip("│,|") for word in capsys.readouterr().out.split()}
+        assert {*has, "--task", "--type", "--label-fraction", "--labels.column"} <= words
+        decided = {"--init", "--tasks", "--warm-up", "--warm-up-epochs", "--labels.type", "--labels.fraction"}
+        assert not {*lacks, *decided} & words
+
+
+@pytest.mark.parametrize(
+    ("flag", "said"),
+    [
+        ("--init", "has no option --init."),
+        ("--tasks", "has no option --tasks (did you mean --task?)."),
+        ("--warm-up-epochs", "has no option --warm-up-epochs"),
+        ("--labels.type", "has no option --labels.type (did you mean --type?)."),
+    ],
+)
+def test_flags_of_what_is_decided(flag: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["finetune", "run", "out", flag, "1"])
+    assert f"'heterformer finetune' {said}" in capsys.readouterr().err
+
+
+def test_a_configuration(start: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A file of one's own may not say otherwise; of a run's own file this does not count."""
+    config, words = tmp_path / "my.yaml", ["finetune", str(start.path), str(tmp_path / "out")]
+    config.write_text("tasks: [link_prediction, classification]")
+    with pytest.raises(SystemExit):
+        cli.main([*words, "--config", str(config)])
+    said = "tasks are link_prediction, classification, expected none: fine-tuning learns classification."
+    assert said in capsys.readouterr().err
+    config.write_text("labels: {type: paper, fraction: 0.5, min_members: 0}")
+    with pytest.raises(SystemExit):
+        cli.main([*words, "--config", str(config)])
+    assert "min_members is 0" in capsys.readouterr().err
+    config.write_text("labels: {type: author, fraction: 0.5}")
+    assert finetuning_defaults([str(start.path), "--config", str(config)]).labels.fraction == 0.5
+    with pytest.raises(SystemExit):
+        cli.main([*words, "--config", str(config)])
+    assert "--type is 'author'" in capsys.readouterr().err
+    other = start.options().to_dict() | {"warm_up": {"warm_up_epochs": 3}, "init": "elsewhere", "seed": 5}
+    config.write_text(yaml.safe_dump({"options": other | {"tasks": ["regression"], "split": {}}}))
+    options = finetuning_defaults([str(start.path), "--config", str(config)])
+    usual = TrainingOptions()
+    assert (options.seed, options.init, options.warm_up) == (5, None, usual.warm_up)
+    assert options.tasks == usual.tasks
 
 
 def test_a_run_of_links_has_no_held_out_labels(tmp_path: Path) -> None:

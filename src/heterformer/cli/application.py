@@ -30,8 +30,7 @@ from heterformer.cli.flags import (
     with_neighbor_flags,
 )
 from heterformer.cli.help_texts import REGISTRY
-from heterformer.cli.training_flags import training_defaults
-from heterformer.comparison.options import ComparedTrainingOptions
+from heterformer.cli.training_flags import comparison_defaults, finetuning_defaults, training_defaults
 from heterformer.errors import (
     InputError,
     OptionError,
@@ -108,11 +107,7 @@ def _run(words: list[str]) -> None:
     if name in COMMANDS:
         commands[name] = COMMANDS[name]
     if name in TRAINING:
-        start = _start_of_finetuning(words[1:]) if name == "finetune" else []
-        defaults = training_defaults([*words[1:], *start], every_model=name == "compare")
-        if name == "compare":
-            defaults = ComparedTrainingOptions.from_options(defaults)
-        commands[name] = with_defaults(COMMANDS[name], **{TRAINING[name]: defaults})
+        commands[name] = with_defaults(COMMANDS[name], **_training_arguments(name, words[1:]))
     elif name == "search":
         words = with_neighbor_flags(words)
     tyro.extras.subcommand_cli_from_dict(
@@ -143,14 +138,13 @@ def _check_words(name: str, words: list[str]) -> None:
         check_flags(name, [*flag_names(COMMANDS[name]), *models], words)
 
 
-def _start_of_finetuning(words: list[str]) -> list[str]:
-    """The run that ``finetune`` starts from, as the flag that gives its options."""
-    from heterformer.training.run_folder import RunFolder  # which no other command needs so early
-
-    if not words or words[0].startswith("-"):
-        return []
-    RunFolder(words[0]).config()  # or it is not a run
-    return [f"--init={words[0]}"]
+def _training_arguments(name: str, words: list[str]) -> dict[str, Any]:
+    """The arguments of a command with training options that are not what its signature says."""
+    if name == "finetune":
+        options = finetuning_defaults(words)
+        labels = options.labels
+        return {"options": options, "type": labels.type, "label_fraction": (labels.fraction,)}
+    return {TRAINING[name]: (comparison_defaults if name == "compare" else training_defaults)(words)}
 
 
 @dataclass

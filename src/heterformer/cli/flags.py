@@ -12,7 +12,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
-from tyro.conf import Positional
+from tyro.conf import Positional, Suppress
 
 from heterformer.errors import LONGEST_VALUE, InputError, OptionError
 from heterformer.search.options import SearchOptions
@@ -81,7 +81,8 @@ def check_flags(name: str, known: Collection[str], words: Sequence[str]) -> None
 
 def similar(option: str, known: Collection[str]) -> str:
     """A hint at the flags that look like an unknown one."""
-    close = get_close_matches(option, known, n=2)
+    last = option.rpartition(".")[2]
+    close = [last] if last in known else get_close_matches(option, known, n=2)
     return f" (did you mean {' or '.join(f'--{one}' for one in close)}?)" if close else ""
 
 
@@ -150,11 +151,13 @@ def _flag_hints(owner: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
     names = (f.name for f in fields(owner)) if is_dataclass(owner) else hints.keys() - {"return"}
     for name in names:
         hint = hints[name]
+        if _has_marker(hint, Suppress):
+            continue
         own, kind = _own_name(hint), _kind(hint)
         if isinstance(kind, type) and is_dataclass(kind):
             inner = prefix if own == "" else f"{prefix}{own or name}."
             yield from _flag_hints(kind, inner)
-        elif not _is_positional(hint):
+        elif not _has_marker(hint, Positional):
             yield (prefix + (own or name)).replace("_", "-"), kind
 
 
@@ -162,15 +165,20 @@ def in_flags(error: OptionError, command: Callable[..., Any] | None) -> str:
     """The sentence of an error with the flags of a command in the place of fields.
 
     A group of options does not know the prefix that a command gives it, such as ``labels`` in
-    ``--labels.min-members``; the command's signature does.
+    ``--labels.min-members``; the command's signature does. An option that a group leaves to the command has
+    no prefix.
     """
-    groups = _groups(command) if command is not None else iter(())
-    prefix = next((p for p, kind in groups if error.owner and issubclass(error.owner, kind)), "")
-    hints = get_type_hints(error.owner, include_extras=True) if error.owner else {}
+    owner, groups = error.owner, list(_groups(command)) if command is not None else []
+    own = [group for group in groups if owner and issubclass(owner, group[1])]
+    derived = [group for group in groups if owner and issubclass(group[1], owner)]
+    prefix, kind = next(iter([*own, *derived]), ("", owner))
+    narrower = kind if owner and kind and issubclass(kind, owner) else owner
+    hints = get_type_hints(narrower, include_extras=True) if narrower else {}
 
     def flag(field: str) -> str:
-        name = _own_name(hints.get(field)) or field
-        return "--" + (prefix + name).replace("_", "-")
+        hint = hints.get(field)
+        name = _own_name(hint) or field
+        return "--" + (name if _has_marker(hint, Suppress) else prefix + name).replace("_", "-")
 
     return error.worded(flag)
 
@@ -210,5 +218,5 @@ def _parts(hint: Any) -> tuple[Any, ...]:
     return tuple(part for argument in arguments for part in _parts(argument))
 
 
-def _is_positional(hint: Any) -> bool:
-    return get_origin(hint) is Annotated and Positional in get_args(hint)[1:]
+def _has_marker(hint: Any, marker: Any) -> bool:
+    return get_origin(hint) is Annotated and marker in get_args(hint)[1:]

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field, make_dataclass
 from pathlib import Path
-from typing import Any, Literal, cast, get_args, get_origin
+from typing import Any, Literal, TypeVar, cast, get_args, get_origin
 
 from tyro.conf import Suppress
 from tyro.constructors import PrimitiveConstructorSpec, PrimitiveTypeInfo
 
 from heterformer.cli.flags import value_of
 from heterformer.cli.help_texts import REGISTRY
+from heterformer.comparison.options import ComparedTrainingOptions
+from heterformer.comparison.variants import VARIED
 from heterformer.errors import InputError, OptionError
+from heterformer.finetuning.options import FinetuneOptions
 from heterformer.models.options import (
     MODEL_OPTIONS,
     BackboneOptions,
@@ -24,6 +27,9 @@ from heterformer.models.options import (
 from heterformer.training.flat_options import flat_options, flattened, lacking, options_of_init
 from heterformer.training.options import EARLIER_TASKS, TrainingOptions, current_tasks
 from heterformer.training.presets import PRESETS
+from heterformer.training.warm_up_options import WarmUpOptions
+
+Options = TypeVar("Options")
 
 # Options that decide nothing for models without backbone, neighbours, stored states, tables, textless nodes.
 OF_BACKBONES = ("learning_rate", "layer_decay", "sparse_tokens", "compile")
@@ -33,13 +39,16 @@ OF_TABLES = ("textless_learning_rate",)
 OF_TEXTLESS_NODES = ("warm_up",)
 
 
-def training_defaults(words: Sequence[str], every_model: bool = False) -> TrainingOptions:
+def training_defaults(
+    words: Sequence[str], every_model: bool = False, decided: Collection[str] = ()
+) -> TrainingOptions:
     """What a command line's flags override: the options of its --model, --preset, --init and --config.
 
     A configuration overrides the model of --init, which overrides a preset. With
-    ``every_model`` the options are those of all models at once.
+    ``every_model`` the options are those of all models at once. Options that the command has ``decided``
+    are not taken from a run's own file.
     """
-    if {"-h", "--help"} & set(words):  # help shows the defaults of the program
+    if _is_help(words):  # it shows the defaults of the program
         model = _model(value_of(words, "model"), every_model)
         return _shown(TrainingOptions(model=model()), unused_options(model))
     path = value_of(words, "config")
@@ -58,7 +67,7 @@ def training_defaults(words: Sequence[str], every_model: bool = False) -> Traini
     preset = PRESETS.get(value_of(words, "preset") or "", {})
     values = {name: value for name, value in preset.items() if name in known}
     # A run's own file has all options of its model, wanted or not; in any other file each is wanted.
-    others = set(EveryModelOptions.option_names()) - set(known) if is_saved else set()
+    others = {*EveryModelOptions.option_names(), *decided} - (set(known) - {*decided}) if is_saved else set()
     values |= {name: value for name, value in flat.items() if name not in others}
     try:
         return TrainingOptions.from_flat(values | {"model": model.name}, model)
@@ -66,6 +75,38 @@ def training_defaults(words: Sequence[str], every_model: bool = False) -> Traini
         raise (InputError(f"{path}: {error}") if config else error) from None
     except InputError as error:
         raise InputError(f"{path}: {error} 'heterformer train --help' lists all options.") from None
+
+
+def comparison_defaults(words: Sequence[str]) -> ComparedTrainingOptions:
+    """What the flags of a comparison override; help leaves out what its variants and seeds decide."""
+    options = ComparedTrainingOptions.from_options(training_defaults(words, every_model=True))
+    return _shown(options, VARIED) if _is_help(words) else options
+
+
+def finetuning_defaults(words: Sequence[str]) -> FinetuneOptions:
+    """What the flags of fine-tuning override; the model's options are those of the run, the first word."""
+    from heterformer.training.run_folder import RunFolder  # which no other command needs so early
+
+    run = next((word for word in words[:1] if not word.startswith("-")), None)
+    if _is_help(words):
+        model = _model_of_run(run)
+        unused = {name for kind in MODEL_OPTIONS.values() for name in unused_options(kind)}
+        hidden = unused if model is None else unused_options(type(model))
+        return _shown(FinetuneOptions(model=ModelOptions() if model is None else model), hidden)
+    start = []
+    if run is not None:
+        RunFolder(run).config()  # or it is not a run
+        start = [f"--init={run}"]
+    decided = ("init", "tasks", *vars(WarmUpOptions()))
+    return FinetuneOptions.from_options(training_defaults([*words, *start], decided=decided))
+
+
+def _model_of_run(run: str | None) -> ModelOptions | None:
+    """The options of a run's model, if there is such a run."""
+    try:
+        return TrainingOptions.from_flat({"init": run}).model if run is not None else None
+    except InputError:
+        return None
 
 
 @REGISTRY.primitive_rule
@@ -97,14 +138,23 @@ def unused_options(model: type[ModelOptions]) -> tuple[str, ...]:
     )
 
 
-def _shown(options: TrainingOptions, hidden: Sequence[str]) -> TrainingOptions:
-    """The options without the fields that help leaves out, because the model does nothing with them."""
+def _shown(options: Options, hidden: Collection[str]) -> Options:
+    """The options without the fields that help leaves out; ``group.field`` is one of a group's."""
+    values = dict(vars(options))
+    own = [name for name in hidden if "." not in name]
+    for group in {name.partition(".")[0] for name in hidden} - {*own}:
+        inner = [name.removeprefix(f"{group}.") for name in hidden if name.startswith(f"{group}.")]
+        values[group] = _shown(values[group], inner)
     fields: list[tuple[str, Any, Any]] = [
-        (name, Suppress[type(getattr(options, name))], field(default=getattr(options, name)))  # type: ignore[misc]
-        for name in hidden
+        (name, Suppress[type(values[name])], field(default=values[name]))  # type: ignore[misc]
+        for name in own
     ]
-    kind = make_dataclass("TrainingOptions", fields, bases=(TrainingOptions,), frozen=True)
-    return cast(TrainingOptions, kind(**vars(options)))
+    kind = make_dataclass(type(options).__name__, fields, bases=(type(options),), frozen=True)
+    return cast(Options, kind(**values))
+
+
+def _is_help(words: Sequence[str]) -> bool:
+    return bool({"-h", "--help"} & set(words))
 
 
 def _model(name: str | None, every_model: bool) -> type[ModelOptions]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal
 
 from heterformer.errors import OptionError
@@ -11,7 +12,8 @@ from heterformer.models.options import MODEL_OPTIONS, Group, HeterformerOptions,
 from heterformer.training.options import TrainingOptions
 
 RowGroup = Group | Literal["ablation", "dimension"]
-VARIED = ("virtual_tokens", "heterogeneous_projection")  # model options that variants decide
+# Training options that variants and seeds decide; a comparison has no common value of them.
+VARIED = ("model.virtual_tokens", "model.heterogeneous_projection", "seed", "warm_up.warm_up")
 
 
 @dataclass(frozen=True)
@@ -83,11 +85,9 @@ def chosen_variants(choices: Iterable[str], common: TrainingOptions) -> list[Var
 
 def check_common(options: TrainingOptions) -> None:
     """Refuse common values of what the variants and seeds of a comparison differ in."""
-    default, model = TrainingOptions(), every_model(options.model)
-    pairs = {name: (getattr(model, name), getattr(default.model, name)) for name in VARIED}
+    default, common = TrainingOptions(), replace(options, model=every_model(options.model))
+    pairs = {p.rpartition(".")[2]: (attrgetter(p)(common), attrgetter(p)(default)) for p in VARIED}
     pairs["model"] = (options.model.name, default.model.name)
-    pairs["seed"] = (options.seed, default.seed)
-    pairs["warm_up"] = (options.warm_up.warm_up, default.warm_up.warm_up)
     for name, (value, usual) in pairs.items():
         if value != usual:
             instead = "seeds" if name == "seed" else "models"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,6 +13,7 @@ import torch
 
 from heterformer.errors import InputError
 from heterformer.files import reading, write_text
+from heterformer.finetuning.options import finetuning_options
 from heterformer.network.split.split import PARTS as PART_NAMES
 from heterformer.network.stratified import PARTS, TEST, VALIDATION
 from heterformer.network.target_options import SupervisedTask
@@ -93,7 +94,7 @@ def finetune(
         options = training_options(None, {"init": str(start.path), "tasks": (task,), **keywords})
     elif keywords:
         options = training_options(options, keywords)
-    options = replace(options, init=str(start.path), tasks=(task,))
+    options = finetuning_options(options, start.path, task)
     network = start.network()
     train(network, done.path, options)
     result = held_out_result(done, str(start.path))

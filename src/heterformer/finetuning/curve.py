@@ -14,6 +14,7 @@ from heterformer.evaluation.classifiers import MLP
 from heterformer.evaluation.options import ClassificationOptions
 from heterformer.files import reading, write_text
 from heterformer.finetuning.core import RESULT, FinetuneResult, finetune, held_out_result
+from heterformer.finetuning.options import finetuning_options
 from heterformer.metrics import classification_metrics
 from heterformer.models.options import BertOptions
 from heterformer.network.labels import Vectors
@@ -80,10 +81,10 @@ def learning_curve(
     if not fractions or len(set(fractions)) != len(fractions):
         listed = ", ".join(f"{f:g}" for f in fractions) or "none"
         raise OptionError(None, "label_fraction", f"is {listed}, expected different shares.")
-    network = start.network()
-    all_targets = node_targets(network, "classification", options.labels)
-    if all_targets.kind == "number":
+    if "regression" in options.tasks:
         raise InputError("a learning curve is of classes, expected the task classification.")
+    options, network = finetuning_options(options, start.path, "classification"), start.network()
+    all_targets = node_targets(network, "classification", options.labels)
     node_type = all_targets.node_type
     vectors = embed(start.model(), network, types=[node_type])[node_type]
     points: list[CurvePoint] = []
@@ -113,7 +114,7 @@ def _text_only(start: Run, out: Path, options: TrainingOptions) -> FinetuneResul
     if Run(out).is_complete and (out / RESULT).is_file():
         return FinetuneResult.open(out)
     model = BertOptions(backbone=str(start.path))
-    train(start.network(), out, replace(options, model=model, init=None, tasks=("classification",)))
+    train(start.network(), out, replace(options, model=model, init=None))
     result = held_out_result(Run(out), str(start.path))
     result.save(out)
     return result

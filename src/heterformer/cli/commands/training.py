@@ -19,6 +19,7 @@ from heterformer.comparison.options import ComparedTrainingOptions, ComparisonOp
 from heterformer.comparison.variants import Choice
 from heterformer.embedding.options import EmbedOptions
 from heterformer.errors import InputError
+from heterformer.finetuning.options import FinetuneOptions, finetuning_options
 from heterformer.models.options import HeterformerOptions, ModelName
 from heterformer.network.target_options import SupervisedTask
 from heterformer.plan.options import PlanOptions
@@ -63,7 +64,7 @@ def finetune(
     run: RunFolder,
     out: OutFolder,
     *,
-    options: Annotated[TrainingOptions, arg(name="")],
+    options: Annotated[FinetuneOptions, arg(name="")],
     task: SupervisedTask = "classification",
     type: str | None = None,
     label_fraction: tuple[float, ...] = (1.0,),
@@ -76,12 +77,14 @@ def finetune(
 
         heterformer finetune RUN OUT --label-fraction 0.01 0.05 0.2 1
 
+    'heterformer finetune RUN OUT --help' lists the options of the run's model, too.
+
     Args:
         run: A folder that 'heterformer train' wrote.
         out: The run folder to write; after an interruption the same command resumes.
         options: Options of the training; those of labels say which classes count and how nodes are divided.
         task: Predict classes, or the numbers of the column --labels.column.
-        type: The node type to predict for, as --labels.type.
+        type: The node type to predict for; unless given, the only type that has labels.
         label_fraction: Shares of the training part's labels to learn from.
         config: A YAML file of options (or another run's config.yaml); flags override it.
     """
@@ -91,19 +94,18 @@ def finetune(
     from heterformer.finetuning.curve import learning_curve
     from heterformer.finetuning.report import write_curve, write_result
 
-    labels = replace(options.labels, type=type or options.labels.type)
-    options = replace(options, init=str(run), tasks=(task,), labels=labels)
+    training = finetuning_options(options, run, task)
+    training = replace(training, labels=replace(training.labels, type=type))
     is_main = ProcessGroup.from_environment(options.device).is_main
     if len(label_fraction) > 1:
-        curve = learning_curve(run, out, label_fraction, options)
+        curve = learning_curve(run, out, label_fraction, training)
         destroy_process_group()
         if is_main:
             console.print(write_curve(curve, out).table())
         return
     (fraction,) = label_fraction or (1.0,)
-    if fraction != 1:
-        options = replace(options, labels=replace(labels, fraction=fraction))
-    result = finetune_run(run, out, task, options)
+    training = replace(training, labels=replace(training.labels, fraction=fraction))
+    result = finetune_run(run, out, task, training)
     destroy_process_group()
     if is_main:
         console.print(write_result(result, out).table())
