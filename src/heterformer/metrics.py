@@ -15,10 +15,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from heterformer.arrays import Bools
+from heterformer.arrays import Bools, Float64s
 
 Ranks = NDArray[np.integer[Any]]  # (Q,) the rank, from 1, of each query's key
-Floats = NDArray[np.float64]
 Ranking = Literal["in_batch", "full", "alone_in_batch", "alone_full"]
 ALONE = "alone_"  # begins the names of rankings and metrics of queries that are read without neighbours
 
@@ -43,7 +42,7 @@ class RankingMetric:
     heading: str
     path: tuple[str, ...]
     ranking: Ranking
-    contribution: Callable[[Ranks], Floats]
+    contribution: Callable[[Ranks], Float64s]
     narrow_heading: str = ""
     tested: bool = False
     in_narrow_tables: bool = True
@@ -73,17 +72,17 @@ class RankingMetric:
         return float((sums[candidates - 1] / candidates).mean())
 
 
-def hits_at(k: int) -> Callable[[Ranks], Floats]:
+def hits_at(k: int) -> Callable[[Ranks], Float64s]:
     """1 if the key is among the first ``k``, else 0."""
     return lambda ranks: (ranks <= k).astype(np.float64)
 
 
-def reciprocal_rank(ranks: Ranks) -> Floats:
+def reciprocal_rank(ranks: Ranks) -> Float64s:
     """1, 1/2, 1/3, …"""
     return 1 / ranks.astype(np.float64)
 
 
-def discounted_gain(ranks: Ranks) -> Floats:
+def discounted_gain(ranks: Ranks) -> Float64s:
     """Of the full list with one relevant key, whose ideal gain is 1."""
     return 1 / np.log2(1 + ranks.astype(np.float64))
 

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from heterformer.arrays import ranges
+from heterformer.arrays import Ints, ranges
 from heterformer.network.adjacency import Adjacency
 from heterformer.network.schema import NodeType, Relation
 from heterformer.network.split.digest import pairs_digest
@@ -18,7 +18,6 @@ from heterformer.network.split.split import Split
 from heterformer.network.store import Network
 from heterformer.network.tokens import PackedTokens
 
-Rows = NDArray[np.int64]
 Times = NDArray[np.float64]
 
 
@@ -29,7 +28,7 @@ class VisibleAdjacency:
     adjacency: Adjacency
     gone: NDArray[np.int64]  # ascending positions in adjacency.neighbor
 
-    def counts(self, centers: Rows) -> NDArray[np.int64]:
+    def counts(self, centers: Ints) -> NDArray[np.int64]:
         """How many entries each centre still has."""
         start, stop = self.adjacency.indptr[centers], self.adjacency.indptr[centers + 1]
         return self.rank(stop) - self.rank(start)
@@ -55,7 +54,7 @@ class VisibleNetwork:
         self,
         network: Network,
         held_out: Mapping[str, Pairs],
-        hidden: Mapping[NodeType, Rows] | None = None,
+        hidden: Mapping[NodeType, Ints] | None = None,
         before: float | None = None,
         as_of: float | None = None,
     ) -> None:
@@ -93,7 +92,7 @@ class VisibleNetwork:
         """Every edge: for vectors whose use is not to predict these edges."""
         return cls(network, {})
 
-    def hidden_texts(self, tokens: PackedTokens) -> Rows:
+    def hidden_texts(self, tokens: PackedTokens) -> Ints:
         """The text rows of the hidden nodes."""
         rows = [tokens.text_offset[t] + r for t, r in self.hidden.items() if t in tokens.text_offset]
         return np.concatenate([*rows, np.empty(0, dtype=np.int64)])
@@ -110,7 +109,7 @@ class VisibleNetwork:
             self._cache[key] = VisibleAdjacency(self.network.adjacency(*key), self._gone(*key))
         return self._cache[key]
 
-    def until(self, node_type: NodeType, rows: Rows) -> Times | None:
+    def until(self, node_type: NodeType, rows: Ints) -> Times | None:
         """For nodes by themselves: the time of each from which on it sees nothing; None without times."""
         if self.as_of is None or self.before is not None:  # what is too late is gone
             return None

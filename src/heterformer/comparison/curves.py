@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from heterformer.arrays import Float64s
 from heterformer.figures import label_ends
 from heterformer.metrics import metric_heading
 from heterformer.training.run import Run
 
-Floats = NDArray[np.float64]
 BANDS = 3
 MARKERS = "osD^vPX"  # lines differ in more than their colours
 
@@ -23,8 +22,8 @@ class Curve:
     """Means over seeds at the steps that all of them evaluated."""
 
     steps: list[int]
-    mean: Floats  # (steps,)
-    deviation: Floats  # (steps,), 0 for one seed
+    mean: Float64s  # (steps,)
+    deviation: Float64s  # (steps,), 0 for one seed
 
 
 def validation_curve(runs: Sequence[Run]) -> Curve:

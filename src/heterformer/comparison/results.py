@@ -11,9 +11,10 @@ from typing import Literal
 
 import numpy as np
 
+from heterformer.arrays import Float64s
 from heterformer.comparison.job import Job, Result, query_ranks
 from heterformer.comparison.options import ComparisonOptions
-from heterformer.comparison.significance import Difference, Floats, paired_bootstrap, repeated_t_test
+from heterformer.comparison.significance import Difference, paired_bootstrap, repeated_t_test
 from heterformer.comparison.tuning import Tuned
 from heterformer.comparison.variants import Variant
 from heterformer.metrics import QUERY_ALONE_METRICS, RANKING_METRICS, RankingMetric, ranking_metric
@@ -54,10 +55,10 @@ class Row:
         labels = self.results[0].labels if self.results else None
         return [name for name in (labels.figures if labels else ()) if self.has(name)]
 
-    def repeats(self, name: str) -> Floats:
+    def repeats(self, name: str) -> Float64s:
         """(R,): the values of each repeat of a task on labels, averaged over seeds."""
         each = [result.labels.repeats[name] for result in self.results if result.labels]
-        values: Floats = np.array(each).mean(0)
+        values: Float64s = np.array(each).mean(0)
         return values
 
     def test_to_train(self, name: str) -> float:
@@ -175,8 +176,8 @@ def _difference(ours: Row, other: Row, name: str) -> Difference | None:
     return repeated_t_test(values, theirs, ours.test_to_train(name))
 
 
-def query_contributions(row: Row, metric: RankingMetric) -> Floats:
+def query_contributions(row: Row, metric: RankingMetric) -> Float64s:
     """(Q,): what each test query contributes to the metric's mean, averaged over seeds."""
     runs = [query_ranks(seed.path) for seed in row.seeds if seed.result]
-    contributions: Floats = metric.contribution(np.stack([run[metric.ranking] for run in runs])).mean(0)
+    contributions: Float64s = metric.contribution(np.stack([run[metric.ranking] for run in runs])).mean(0)
     return contributions

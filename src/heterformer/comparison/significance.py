@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from heterformer.arrays import Float64s
+
 RESAMPLES = 10_000
 DRAWN_AT_ONCE = 4_000_000  # queries: 32 MB
 
@@ -24,8 +24,8 @@ class Difference:
 
 
 def paired_bootstrap(
-    ours: Floats,
-    theirs: Floats,
+    ours: Float64s,
+    theirs: Float64s,
     resamples: int = RESAMPLES,
     seed: int = 0,
     drawn_at_once: int = DRAWN_AT_ONCE,
@@ -45,7 +45,7 @@ def paired_bootstrap(
     return Difference(float(difference.mean()), float(low), float(high), p)
 
 
-def repeated_t_test(ours: Floats, theirs: Floats, test_to_train: float) -> Difference:
+def repeated_t_test(ours: Float64s, theirs: Float64s, test_to_train: float) -> Difference:
     """``ours - theirs`` (one value per repeat each, same repeats), its 95 % interval and its p-value.
 
     A paired t-test. Repeated divisions of the same nodes are no independent samples: their variance is
@@ -63,7 +63,9 @@ def repeated_t_test(ours: Floats, theirs: Floats, test_to_train: float) -> Diffe
     return Difference(mean, mean - reach, mean + reach, p)
 
 
-def _resampled_means(values: Floats, resamples: int, rng: np.random.Generator, drawn_at_once: int) -> Floats:
+def _resampled_means(
+    values: Float64s, resamples: int, rng: np.random.Generator, drawn_at_once: int
+) -> Float64s:
     step = max(1, drawn_at_once // len(values))
     sizes = [min(step, resamples - start) for start in range(0, resamples, step)]
     drawn = (rng.integers(0, len(values), (size, len(values))) for size in sizes)

@@ -11,9 +11,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from heterformer.arrays import Float32s, Ints
 from heterformer.errors import InputError, OptionError
 from heterformer.maps.options import MAX_CLASSES, MapOptions
-from heterformer.maps.projection import Floats, expected_seconds, first_not_finite, place_among, project
+from heterformer.maps.projection import expected_seconds, first_not_finite, place_among, project
 from heterformer.network.labels import label_lists
 from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
@@ -22,7 +23,6 @@ from heterformer.progress import say
 if TYPE_CHECKING:  # it takes seconds to import, and choosing nodes needs none of it
     from heterformer.embedding.node_vectors import Vectorized
 
-Rows = NDArray[np.int64]
 LISTED = 12  # labels that a message names
 LONG = 20_000  # nodes whose layout takes minutes
 TOLD_NEIGHBORS = 2  # of each type, that are named with a node
@@ -98,7 +98,7 @@ class Selection:
 
     types: tuple[NodeType, ...]
     classes: tuple[str, ...]  # none if colours tell types
-    rows: Mapping[NodeType, Rows]  # the sample, ascending
+    rows: Mapping[NodeType, Ints]  # the sample, ascending
     nodes: int
     labels: Mapping[NodeType, pl.Series]  # of all nodes of the types that have some: lists
 
@@ -108,7 +108,7 @@ class Selection:
         network: Network,
         types: Sequence[NodeType],
         options: MapOptions,
-        known: Mapping[NodeType, Rows] | None = None,
+        known: Mapping[NodeType, Ints] | None = None,
     ) -> Selection:
         """Choose among the nodes of ``types``, those that have vectors, or their rows ``known``."""
         kinds = _shown_types(network, types, options)
@@ -155,8 +155,8 @@ def map_of(
 
 
 def _places(
-    matrices: Mapping[NodeType, Floats], texts: Sequence[NodeType], options: MapOptions, announce_from: int
-) -> dict[NodeType, Floats]:
+    matrices: Mapping[NodeType, Float32s], texts: Sequence[NodeType], options: MapOptions, announce_from: int
+) -> dict[NodeType, Float32s]:
     """(r, 2) by type: those of ``texts`` together, each of the others among them."""
     anchors = np.concatenate([matrices[t] for t in texts])  # (n, d)
     if len(anchors) >= announce_from:
@@ -204,7 +204,7 @@ def _classes(
     return tuple(dict.fromkeys(options.classes)) or tuple(frequent[:MAX_CLASSES])
 
 
-def _eligible(count: int, lists: pl.Series | None, classes: Sequence[str]) -> Rows:
+def _eligible(count: int, lists: pl.Series | None, classes: Sequence[str]) -> Ints:
     """The rows that may be shown: if classes were asked for, of a type with labels only theirs."""
     if not classes or lists is None:
         return np.arange(count)
@@ -222,7 +222,7 @@ def _shares(counts: Mapping[NodeType, int], most: int) -> dict[NodeType, int]:
     return shares
 
 
-def _gathered(network: Network, vectors: Vectorized, chosen: Selection) -> dict[NodeType, Floats]:
+def _gathered(network: Network, vectors: Vectorized, chosen: Selection) -> dict[NodeType, Float32s]:
     """(r, d) by type: the vectors of the nodes shown."""
     matrices = {}
     for node_type, rows in chosen.rows.items():
@@ -266,7 +266,7 @@ def _label(own: Sequence[str], classes: Sequence[str]) -> tuple[str | None, Grou
     return (own[0], OTHER, ()) if own else (None, UNLABELLED, ())
 
 
-def _neighbors(network: Network, node_type: NodeType, rows: Rows) -> list[tuple[tuple[str, ...], int]]:
+def _neighbors(network: Network, node_type: NodeType, rows: Ints) -> list[tuple[tuple[str, ...], int]]:
     """Of each node the names of some neighbours, of all types in turn, and how many it has."""
     some: list[list[str]] = [[] for _ in rows]
     degrees = np.zeros(len(rows), dtype=np.int64)

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from heterformer.arrays import Float32s
 from heterformer.errors import InputError
 from heterformer.maps.options import MapOptions
 from heterformer.maps.projection import (
     CLOSEST,
     NODES_AT_ONCE,
-    Floats,
     directions_of,
     first_not_finite,
     project,
@@ -33,7 +33,7 @@ TOGETHER = 4.0  # times the landmarks' spacing: farther ones of the closest do n
 JITTER = 0.5  # of the spacing: a node stands beside its landmarks and not upon them
 
 Matrices = Mapping[NodeType, NDArray[Any]]
-Places = dict[NodeType, Floats]
+Places = dict[NodeType, Float32s]
 
 
 def lay_out(
@@ -73,14 +73,14 @@ def landmark_rows(counts: Mapping[NodeType, int], count: int, seed: int) -> dict
 class Landmarks:
     """Nodes whose places are known, and what it takes to find those close to another node."""
 
-    places: Floats  # (L, 2)
-    axes: Floats  # (d, r): principal components of the landmarks' directions
-    reduced: Floats  # (L, r): the landmarks along them
+    places: Float32s  # (L, 2)
+    axes: Float32s  # (d, r): principal components of the landmarks' directions
+    reduced: Float32s  # (L, r): the landmarks along them
     near: NDArray[np.int64]  # (L, k): for each landmark those closest to it, itself the first
     spacing: float  # between neighbouring landmarks in the plane
 
     @classmethod
-    def from_vectors(cls, vectors: NDArray[Any], places: Floats) -> Landmarks:
+    def from_vectors(cls, vectors: NDArray[Any], places: Float32s) -> Landmarks:
         directions = directions_of(vectors)  # (L, d)
         centered = directions - directions.mean(0)
         _, axes = np.linalg.eigh(centered.T @ centered)  # (d, d), ascending
@@ -90,7 +90,7 @@ class Landmarks:
         near = np.concatenate([_largest(block @ reduced.T, count) for block in _blocks(reduced)])
         return cls(places, axes, reduced, near, spacing_of(places))
 
-    def place(self, vectors: NDArray[Any]) -> Floats:
+    def place(self, vectors: NDArray[Any]) -> Float32s:
         """(b, 2): each at the middle of those of its closest landmarks that lie together."""
         # A landmark's mean is not subtracted here: it would change all products of a node alike.
         nodes = directions_of(vectors) @ self.axes  # (b, r)
@@ -102,11 +102,11 @@ class Landmarks:
         apart = np.linalg.norm(spots[:, :, None] - spots[:, None], axis=-1)  # (b, c, c)
         central = apart.sum(2).argmin(1)  # (b,)
         counts = apart[np.arange(len(spots)), central] <= TOGETHER * self.spacing  # (b, c)
-        middle: Floats = (spots * counts[..., None]).sum(1) / counts.sum(1, keepdims=True)
+        middle: Float32s = (spots * counts[..., None]).sum(1) / counts.sum(1, keepdims=True)
         return middle
 
 
-def _placed(node_type: NodeType, matrix: NDArray[Any], landmarks: Landmarks, seed: int) -> Floats:
+def _placed(node_type: NodeType, matrix: NDArray[Any], landmarks: Landmarks, seed: int) -> Float32s:
     places = np.empty((len(matrix), 2), dtype=np.float32)
     noise = np.random.default_rng(seed)
     for start in range(0, len(matrix), NODES_AT_ONCE):
@@ -132,5 +132,5 @@ def _largest(values: NDArray[Any], count: int) -> NDArray[np.int64]:
     return np.take_along_axis(some, order, 1)
 
 
-def _blocks(values: Floats) -> Iterator[Floats]:
+def _blocks(values: Float32s) -> Iterator[Float32s]:
     return (values[start : start + NODES_AT_ONCE] for start in range(0, len(values), NODES_AT_ONCE))

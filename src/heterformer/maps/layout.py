@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from heterformer.arrays import Float32s
 from heterformer.errors import InputError
 from heterformer.files import file_lock, read_folder, reading, replace_folder
 from heterformer.maps.landmarks import LANDMARKS, lay_out
 from heterformer.maps.options import MapOptions
-from heterformer.maps.projection import Floats
 from heterformer.maps.regions import SAMPLED, Region, regions_of
 from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
@@ -32,7 +32,7 @@ FILE, VERSION = "layout.json", 1
 class Layout:
     """Where every node that has a vector is on the map, and what its regions are about."""
 
-    places: Mapping[NodeType, Floats]  # (n, 2), rows in network order
+    places: Mapping[NodeType, Float32s]  # (n, 2), rows in network order
     regions: tuple[Region, ...]
 
     @classmethod
@@ -71,7 +71,7 @@ class Layout:
             (new / FILE).write_text(text, encoding="utf-8")
 
 
-def sampled_regions(network: Network, places: Mapping[NodeType, Floats], seed: int) -> tuple[Region, ...]:
+def sampled_regions(network: Network, places: Mapping[NodeType, Float32s], seed: int) -> tuple[Region, ...]:
     """The regions by a sample of the nodes with text."""
     counts = {t: len(places[t]) for t in network.schema.text_rich if t in places}
     total = sum(counts.values())

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from heterformer.arrays import Float32s
 from heterformer.errors import InputError
 from heterformer.maps.options import MapOptions
 
-Floats = NDArray[np.float32]
 Clock = Callable[[], float]
 FLAT = 3  # points that lie in a plane without projection
 START = 1e-4  # deviation of the first coordinate at the start, as t-SNE's authors recommend
@@ -23,7 +23,7 @@ NODES_AT_ONCE = 1024  # that are placed or written: what is in memory does not g
 NEIGHBORS = 3  # times the perplexity: the neighbours of a point that t-SNE looks at
 
 
-def project(vectors: NDArray[Any], options: MapOptions | None = None) -> Floats:
+def project(vectors: NDArray[Any], options: MapOptions | None = None) -> Float32s:
     """(n, d) to (n, 2): nodes whose vectors point the same way lie together.
 
     Of vectors only directions count: a popular node's is longer, and lengths would pull it from its topic.
@@ -43,7 +43,7 @@ def project(vectors: NDArray[Any], options: MapOptions | None = None) -> Floats:
         return plane if len(plane) <= FLAT else _tsne(directions, plane, options)
 
 
-def _tsne(directions: Floats, plane: Floats, options: MapOptions) -> Floats:
+def _tsne(directions: Float32s, plane: Float32s, options: MapOptions) -> Float32s:
     """(n, 2), beginning with the principal components."""
     from sklearn.manifold import TSNE
 
@@ -51,7 +51,7 @@ def _tsne(directions: Floats, plane: Floats, options: MapOptions) -> Floats:
     start = START * plane / (plane[:, 0].std() or 1.0) + noise
     perplexity = min(options.perplexity, max(1.0, (len(plane) - 1) / NEIGHBORS))
     tsne = TSNE(perplexity=perplexity, init=start.astype(np.float32), random_state=0)
-    layout: Floats = tsne.fit_transform(directions)
+    layout: Float32s = tsne.fit_transform(directions)
     return layout
 
 
@@ -70,8 +70,8 @@ def expected_seconds(
 
 
 def place_among(
-    vectors: NDArray[Any], others: NDArray[Any], places: Floats, options: MapOptions | None = None
-) -> Floats:
+    vectors: NDArray[Any], others: NDArray[Any], places: Float32s, options: MapOptions | None = None
+) -> Float32s:
     """(m, 2): each at the most central of the ``CLOSEST`` others by direction, which are (n, d) at (n, 2).
 
     For nodes of another type: inner products between types rank well but are smaller than those within, so
@@ -93,7 +93,7 @@ def place_among(
     return (spots_of_nodes + spacing_of(places) * noise).astype(np.float32)
 
 
-def spacing_of(places: Floats) -> float:
+def spacing_of(places: Float32s) -> float:
     """How far a point is from the next one, typically."""
     if len(places) < 2:
         return 1.0
@@ -109,14 +109,14 @@ def first_not_finite(vectors: NDArray[Any]) -> int | None:
     return int(bad.argmax()) if bad.any() else None
 
 
-def directions_of(vectors: NDArray[Any]) -> Floats:
+def directions_of(vectors: NDArray[Any]) -> Float32s:
     """(n, d): vectors of length one; a zero vector stays."""
     values = vectors.astype(np.float64)
     lengths = np.linalg.norm(values, axis=1, keepdims=True)  # (n, 1)
     return (values / np.where(lengths > 0, lengths, 1)).astype(np.float32)
 
 
-def _principal(values: Floats) -> Floats:
+def _principal(values: Float32s) -> Float32s:
     """(n, 2): the first two principal components, each with its largest weight positive."""
     centered = values - values.mean(0)
     _, axes = np.linalg.eigh(centered.T @ centered)  # (d, d), the last column is the first component

@@ -65,7 +65,7 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
         Args:
             path_or_name: "minilm", a folder, or a Hugging Face name.
             schema: The network, its folder, or its schema.
-            hidden: Rows by node type whose attributes must have no part in how attributes are read.
+            hidden: Rows by node type that encodings of attributes are not fitted on, such as held-out nodes.
             options: Options of the model as keywords; by default, readout, pooling, normalisation and
                 temperature suit the backbone.
 

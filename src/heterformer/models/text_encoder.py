@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 NO_TOKENS = PackedTokens({}, np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.int32))
 Embeddings = Callable[[NodeType, Ints], NDArray[Any]]  # h0 of the rows of a textless type, (n, 64)
-Rows = Mapping[NodeType, Sequence[int]]  # of neighbours, by their type
+RowsByType = Mapping[NodeType, Sequence[int]]  # of neighbours, by their type
 
 
 def encode(
@@ -80,7 +80,7 @@ class TextEncoder:
         self.tokenizer = tokenizer or model.tokenizer
 
     def encode(
-        self, texts: Sequence[str], neighbors: Sequence[Rows], batch_size: int = 32
+        self, texts: Sequence[str], neighbors: Sequence[RowsByType], batch_size: int = 32
     ) -> NDArray[np.float32]:
         """(n, d): a vector for each text, whose neighbours are the rows at the same place."""
         if not len(texts):
@@ -154,7 +154,7 @@ class NeighborRows:
         self.model, self.network = model, network
         self.known = KnownNodes.open(folder) if (folder := model.folder) else None
 
-    def lookup(self, neighbors: NeighborIds) -> Rows:
+    def lookup(self, neighbors: NeighborIds) -> RowsByType:
         return {t: self._rows(t, list(ids)) for t, ids in neighbors.items() if len(ids)}
 
     def _rows(self, node_type: NodeType, ids: list[str]) -> Sequence[int]:
