@@ -30,7 +30,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import torch
-from shapes import SHAPES, Shape
+from shapes import PAPER_READING, SHAPES, Shape
 from torch.utils.flop_counter import FlopCounterMode
 from training_step import LiteralHeterformer, _status
 from transformers import AutoModel, AutoTokenizer
@@ -84,8 +84,9 @@ def build(shape: Shape, nodes: int, folder: Path, words_each: int | None = None)
 
 def new_model(network: Network) -> Heterformer:
     torch.manual_seed(0)
-    plain = {"heterogeneous_projection": False}  # see _both_directions_as_one
-    return Heterformer.from_backbone("minilm", network, **plain).eval()
+    # One projection and no readout per edge type: see _both_directions_as_one.
+    plain = {"heterogeneous_projection": False, "network_readout": "none"}
+    return Heterformer.from_backbone("minilm", network, **PAPER_READING, **plain).eval()
 
 
 def timed(work: Callable[[], object]) -> float:

@@ -75,10 +75,19 @@ SHAPES = {
 }
 
 
+# The paper's reading, which is what the literal forms do: [CLS] states, plain inner products.
+PAPER_READING: dict[str, Any] = {
+    "neighbor_pooling": "cls",
+    "readout": "cls",
+    "normalize": False,
+    "temperature": 1.0,
+}
+
+
 def new_model(shape: Shape, **options: Any) -> Heterformer:
-    """MiniLM, the backbone that comes along."""
+    """MiniLM, the backbone that comes along, read as in the paper."""
     torch.manual_seed(0)
-    return Heterformer.from_backbone("minilm", shape.schema(), **options)
+    return Heterformer.from_backbone("minilm", shape.schema(), **PAPER_READING, **options)
 
 
 def in_batch_loss(vectors: Tensor) -> Tensor:
