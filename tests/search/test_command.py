@@ -201,7 +201,10 @@ MISTAKES: list[tuple[list[str], str]] = [
     ),
     (["text", "--with", "x"], "--with has 'x', expected TYPE=NAME, such as 'author=Jane Doe'."),
     (["text", "--top", "0"], "--top is 0, expected at least 1."),
-    (["text", "--jsn"], "'heterformer search' has no option --jsn (did you mean --json?), and as a node type it needs a name."),
+    (
+        ["text", "--jsn"],
+        "'heterformer search' has no option --jsn (did you mean --json?), and as a node type it needs a name.",
+    ),
 ]
 
 
