@@ -203,7 +203,8 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["text", "--top", "0"], "--top is 0, expected at least 1."),
     (
         ["text", "--jsn"],
-        "'heterformer search' has no option --jsn (did you mean --json?), and as a node type it needs a name.",
+        "'heterformer search' has no option --jsn (did you mean --json?), and as a node type it "
+        "needs a name.",
     ),
 ]
 
