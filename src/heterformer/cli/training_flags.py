@@ -84,10 +84,15 @@ def comparison_defaults(words: Sequence[str]) -> ComparedTrainingOptions:
 
 
 def finetuning_defaults(words: Sequence[str]) -> FinetuneOptions:
-    """What the flags of fine-tuning override; the model's options are those of the run, the first word."""
+    """What the flags of fine-tuning override; the model's options are those of the run.
+
+    The run is the first word that is one: flags may come before it. Otherwise it is the first word.
+    """
     from heterformer.training.run_folder import RunFolder  # which no other command needs so early
 
-    run = next((word for word in words[:1] if not word.startswith("-")), None)
+    first = [word for word in words[:1] if not word.startswith("-")]
+    runs = [word for word in words if (Path(word) / "config.yaml").is_file()]
+    run = next(iter([*runs, *first]), None)
     if _is_help(words):
         model = _model_of_run(run)
         unused = {name for kind in MODEL_OPTIONS.values() for name in unused_options(kind)}
