@@ -55,7 +55,7 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
     def from_backbone(
         cls,
         path_or_name: str,
-        schema: Schema | Any,
+        network: Network | Schema | Path | str,
         *,
         hidden: Mapping[NodeType, Ints] | None = None,
         **options: Any,
@@ -64,7 +64,7 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
 
         Args:
             path_or_name: "minilm", a folder, or a Hugging Face name.
-            schema: The network, its folder, or its schema.
+            network: The network, its folder, or its schema.
             hidden: Rows by node type that encodings of attributes are not fitted on, such as held-out nodes.
             options: Options of the model as keywords; by default, readout, pooling, normalisation and
                 temperature suit the backbone.
@@ -74,30 +74,29 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
             >>> network = Network.open("papers.net")
             >>> model = Heterformer.from_backbone("minilm", network, textless_dim=32)
         """
-        if not hasattr(schema, "schema") and not isinstance(schema, Schema):
-            schema = Network.open(schema)
-        network = None if isinstance(schema, Schema) else schema
-        schema = schema if isinstance(schema, Schema) else schema.schema
+        opened = Network.open(network) if isinstance(network, (str, Path)) else network
+        schema = opened if isinstance(opened, Schema) else opened.schema
         known = cls.config_class.option_names()
         for name in options:
             if name not in known:
                 raise InputError(f"{cls.__name__} has no option {name!r}, expected one of {', '.join(known)}")
-        # Of the configuration's fields, normalize alone is not of its option's type.
-        plain_options = {name: value for name, value in options.items() if name != "normalize"}
-        chosen = cls.config_class.options_class(backbone=str(path_or_name), **plain_options)
-        values = chosen.config_values() | options
+        if isinstance(options.get("normalize"), bool):  # as in the configuration
+            options["normalize"] = "yes" if options["normalize"] else "no"
+        chosen = cls.config_class.options_class(backbone=str(path_or_name), **options)
+        values = chosen.config_values()
         plm = load_backbone(backbone_path(str(path_or_name)))
         if chosen.widths and chosen.widths[0] > plm.config.hidden_size:
             problem = f"has {chosen.widths[0]}, but vectors have {plm.config.hidden_size} numbers."
             raise OptionError(chosen, "widths", problem)
         values |= {"backbone": plm.config.to_diff_dict(), "schema": schema.to_dict()}
-        if network is not None and (types := chosen.attributed_types(schema)):
-            values["attributes"] = encodings_to_dict(fitted_encodings(network, types, hidden))
+        types = chosen.attributed_types(schema)
+        if isinstance(opened, Network) and types:
+            values["attributes"] = encodings_to_dict(fitted_encodings(opened, types, hidden))
         model = cls(cls.config_class(**values))
         model.start_from(plm)
         model.say_if_texts_are_cut(str(path_or_name))
-        if network is not None:
-            model.read_attributes(network)
+        if isinstance(opened, Network):
+            model.read_attributes(opened)
         model.limit_training()
         model.eval()
         return model
