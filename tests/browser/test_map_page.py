@@ -64,11 +64,11 @@ def test_names_are_written_when_zoomed_in(page: Any) -> None:
         "() => { window.written = []; const plain = pen.fillText.bind(pen);"
         " pen.fillText = (text, ...rest) => { written.push(text); plain(text, ...rest); }; redraw(); }"
     )
-    page.wait_for_function("!awaited")
+    page.wait_for_function("() => !awaited")
     assert page.evaluate("written") == []
     page.fill("#query", "node number 7")
     page.press("#query", "Enter")
-    page.wait_for_function("written.includes('Node number 7')")
+    page.wait_for_function("() => written.includes('Node number 7')")
 
 
 def test_a_node_with_two_labels_counts_for_both_and_is_hidden_with_both(page: Any) -> None:
