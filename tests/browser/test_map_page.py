@@ -86,6 +86,6 @@ def test_a_point_under_the_mouse_has_a_tip(page: Any) -> None:
     x, y = page.evaluate("[toScreenX(5), toScreenY(5)]")
     canvas = page.locator("#points").bounding_box()
     page.mouse.move(canvas["x"] + x, canvas["y"] + y)
-    page.wait_for_function("!tip.hidden")
+    page.wait_for_function("() => !tip.hidden")
     assert page.evaluate("pointed") >= 0
     assert page.locator("#tip strong").inner_text().startswith("Node number")
