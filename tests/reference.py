@@ -30,11 +30,13 @@ def _center_vector(model: Heterformer, batch: Batch, i: int) -> Tensor:
     """Algorithm 1 for centre v_i."""
     config, schema, plm = model.config, model.schema, model.backbone
     text_rich: list[tuple[EdgeType, list[Window]]] = []  # (r, H_{v_j} and mask of v_j)
+    texts: list[int] = []  # u of each v_j
     textless: list[tuple[EdgeType, Tensor]] = []  # (r, h_{v_s})
     for r, edges in batch.neighbors.items():
         for center, node in zip(edges.center.tolist(), edges.node.tolist(), strict=True):
             if center == i and r.neighbor in schema.text_rich:
                 text_rich.append((r, _embedded_windows(model, batch, node)))
+                texts.append(node)
             elif center == i:
                 row = int(batch.textless[r.neighbor][node])
                 textless.append((r, _textless(model, r.neighbor, row)))
@@ -59,13 +61,47 @@ def _center_vector(model: Heterformer, batch: Batch, i: int) -> Tensor:
     vector = _read(model, text)
     added = []  # network readout, one for each kind of neighbour
     if config.network_readout in ("both", "text_rich"):
-        sent = [(r, _project(model, r, _read(model, windows))) for r, windows in text_rich]
+        final = [_neighbor_vector(model, batch, u) for u in texts]
+        sent = [(r, _project(model, r, h)) for (r, _), h in zip(text_rich, final, strict=True)]
         added.append(_read_out(model, "text_rich", vector, sent))
     if config.network_readout in ("both", "textless"):
         sent = [(r, _project(model, r, h)) for r, h in textless]
         added.append(_read_out(model, "textless", vector, sent))
     vector = vector + sum(added)
     return vector / vector.norm() if config.normalize else vector
+
+
+def _neighbor_vector(model: Heterformer, batch: Batch, u: int) -> Tensor:
+    """What the readout hears of a text-rich neighbour: its text, by option with its own neighbours."""
+    vector = _text_vector(model, batch, u)
+    if model.config.second_hop is None:
+        return vector
+    total = vector
+    for kind, edge_types in model.edge_types.items():
+        if model.config.network_readout not in ("both", kind):
+            continue
+        for number, r in enumerate(edge_types):
+            edges = batch.second_hop.get(r)
+            pairs = [] if edges is None else zip(edges.center.tolist(), edges.node.tolist(), strict=True)
+            messages = [
+                _text_vector(model, batch, node)
+                if r.neighbor in model.schema.text_rich
+                else _textless(model, r.neighbor, int(batch.textless[r.neighbor][node]))
+                for center, node in pairs
+                if center == u
+            ]
+            if messages:
+                mean = torch.stack([_project(model, r, h) for h in messages]).mean(0)
+                total = total + model.neighbor_readout.gates[kind][number] * mean
+    return total
+
+
+def _text_vector(model: Heterformer, batch: Batch, u: int) -> Tensor:
+    """A text's vector by the PLM alone."""
+    windows = _embedded_windows(model, batch, u)
+    for number in range(len(layers_of(model.backbone))):
+        windows = [(_plain_layer(model.backbone, number, h, m), m) for h, m in windows]
+    return _read(model, windows)
 
 
 def _read(model: Heterformer, windows: list[Window]) -> Tensor:

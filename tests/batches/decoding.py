@@ -35,8 +35,9 @@ class Decoder:
     tokens: PackedTokens
     nodes: dict[tuple[int, ...], Node]  # by tokens: in these networks no two texts are alike
 
-    def batcher(self, visible: VisibleNetwork | None = None) -> Batcher:
-        return Batcher(visible or VisibleNetwork.whole(self.network), self.tokens)
+    def batcher(self, visible: VisibleNetwork | None = None, second_hop: int = 0) -> Batcher:
+        whole = VisibleNetwork.whole(self.network)
+        return Batcher(visible or whole, self.tokens, second_hop=second_hop)
 
     def texts(self, batch: Batch) -> list[Node]:
         """Whose text each of the batch's texts is."""
@@ -49,13 +50,25 @@ class Decoder:
         centers = [Center(texts[position], []) for position in batch.centers.tolist()]
         for edge_type, edges in batch.neighbors.items():
             for center, position in zip(edges.center.tolist(), edges.node.tolist(), strict=True):
-                if edge_type.neighbor in self.facts.texts:
-                    node = texts[position]
-                else:
-                    row = int(batch.textless[edge_type.neighbor][position])
-                    node = (edge_type.neighbor, self.network.ids(edge_type.neighbor, [row])[0])
-                centers[center].neighbors.append((edge_type, node))
+                centers[center].neighbors.append((edge_type, self._neighbor(batch, edge_type, position)))
         return centers
+
+    def second_hop(self, batch: Batch) -> dict[Node, list[tuple[EdgeType, Node]]]:
+        """The neighbours of each text that has some as a neighbour."""
+        texts, neighbors = self.texts(batch), dict[Node, list[tuple[EdgeType, Node]]]()
+        for edge_type, edges in batch.second_hop.items():
+            for center, position in zip(edges.center.tolist(), edges.node.tolist(), strict=True):
+                assert center < batch.neighbor_texts
+                found = (edge_type, self._neighbor(batch, edge_type, position))
+                neighbors.setdefault(texts[center], []).append(found)
+        return neighbors
+
+    def _neighbor(self, batch: Batch, edge_type: EdgeType, position: int) -> Node:
+        if edge_type.neighbor in self.facts.texts:
+            assert position < batch.neighbor_texts
+            return self.texts(batch)[position]
+        row = int(batch.textless[edge_type.neighbor][position])
+        return edge_type.neighbor, self.network.ids(edge_type.neighbor, [row])[0]
 
 
 @contextmanager
@@ -83,6 +96,7 @@ def _plain(batch: Batch) -> object:
         batch.neighbor_texts,
         batch.centers.tolist(),
         {e: (n.center.tolist(), n.node.tolist()) for e, n in batch.neighbors.items()},
+        {e: (n.center.tolist(), n.node.tolist()) for e, n in batch.second_hop.items()},
         {t: rows.tolist() for t, rows in batch.textless.items()},
         [None if tensor is None else tensor.tolist() for tensor in optional],
     )

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heterformer.batches.batcher import Batcher
+from heterformer.batches.pairs import evaluation_key
 from heterformer.batches.randomness import stream_key
 from heterformer.batches.sampling import SeededSampler
 from heterformer.batches.visible import VisibleNetwork
@@ -179,3 +180,24 @@ def test_centers_have_their_attributes() -> None:
         own = batch.attributes["paper"]  # queries, then keys; who has no neighbours has no attributes either
         assert (own.center.tolist(), own.categories.flatten().tolist()) == ([1, 2, 3], [2, 1, 3])
         assert read.batcher().nodes("paper", np.array([3]), SeededSampler(stream_key(1))).attributes == {}
+
+
+@few
+@given(networks(), st.integers(1, 3))
+def test_a_neighbours_neighbours_are_its_own_sample(facts: Facts, second_hop: int) -> None:
+    """Those of each text that is a neighbour, and of no other, whoever's neighbour it is."""
+    with decoder(facts) as read:
+        key = evaluation_key(1)
+        pairs = split_of(read.network, SplitOptions()).train
+        batch = read.batcher(second_hop=second_hop).pairs(pairs, key)
+        near = {node for center in read.centers(batch) for _, node in center.neighbors}
+        near = {node for node in near if node[0] in facts.texts}
+        found = read.second_hop(batch)
+        assert set(found) <= near
+        visible = VisibleNetwork.whole(read.network)
+        fan_out = {t: min(1, n) * second_hop for t, n in read.network.schema.neighbors.items()}
+        alone = Batcher(visible, read.tokens, fan_out)
+        for node_type, name in near:
+            rows = read.network.rows(node_type, [name])
+            (center,) = read.centers(alone.nodes(node_type, rows, SeededSampler(key)))
+            assert sorted(center.neighbors, key=str) == sorted(found.get((node_type, name), []), key=str)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,6 +21,7 @@ from heterformer.batches.positives import fresh_positives
 from heterformer.batches.randomness import stream_key
 from heterformer.batches.sampling import SeededSampler, sample_neighbors
 from heterformer.batches.visible import VisibleNetwork
+from heterformer.models import Heterformer
 from heterformer.models.plm.loading import load_tokenizer
 from heterformer.network.schema import Relation
 from heterformer.network.split.draw import make_split
@@ -30,6 +32,7 @@ from heterformer.network.store import Network
 from heterformer.network.tokens import PackedTokens, open_tokens
 from heterformer.training.warm_up import text_edges
 from tests.batches.decoding import Center, Decoder, Node, decoder
+from tests.models.test_inference import backbone
 from tests.networks import Facts, few, networks, pairs_of, split_of
 from tests.shop import shop, shop_reader
 
@@ -476,3 +479,58 @@ def test_the_leak_tests_find_a_leak_at_ends_without_text(
     monkeypatch.setattr(where, name, mutation)
     with pytest.raises(AssertionError, match=message):
         check_shop(network, split, shop_tokens, fresh=False)
+
+
+# --- Neighbours of neighbours -----------------------------------------------------------------------------
+
+
+def check_second_hop(read: Decoder, split: Split) -> None:
+    """No held-out pair and no hidden node is among the neighbours of neighbours that training reads."""
+    network, relation = read.network, read.network.schema.predicted[0]
+    names = {t: network.ids(t) for t in network.schema.node_types}
+    held_out = {
+        frozenset(
+            [(relation.source, names[relation.source][q]), (relation.target, names[relation.target][k])]
+        )
+        for q, k in split.hidden_pairs[relation.name].tolist()
+    }
+    hidden = {(t, names[t][row]) for t, rows in split.hidden.items() for row in rows.tolist()}
+    batcher = read.batcher(VisibleNetwork.for_training(network, split), second_hop=100)
+    seen = 0
+    for near, further in read.second_hop(batcher.pairs(split.train, evaluation_key(0))).items():
+        for _, node in further:
+            seen += 1
+            assert frozenset([near, node]) not in held_out, f"held-out pair in the second hop: {near}, {node}"
+            assert not {near, node} & hidden, f"hidden node in the second hop: {near}, {node}"
+    assert seen
+
+
+def test_nothing_leaks_through_neighbours_of_neighbours(
+    complete: Facts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with decoder(complete) as read:
+        split = make_split(read.network, SplitOptions(hold_out=0.25, also="extends"))
+        check_second_hop(read, split)
+        monkeypatch.setattr(VisibleNetwork, "_gone", nothing_gone)
+        with pytest.raises(AssertionError, match="in the second hop"):
+            check_second_hop(read, split)
+
+
+@few
+@given(networks())
+def test_a_pairs_vectors_do_not_depend_on_the_edge_that_joins_it(facts: Facts) -> None:
+    """Not by way of a neighbour's neighbours either: without the edge both vectors are the same."""
+    with decoder(facts) as read:
+        torch.manual_seed(0)
+        model = Heterformer.from_backbone(backbone(), read.network, second_hop=100).eval()
+        fan_out = dict.fromkeys(read.network.schema.node_types, 100)
+        relation = read.network.schema.predicted[0]
+        vectors = []
+        pairs = split_of(read.network, SplitOptions()).train[:3]
+        for pair in pairs[:, None]:
+            for held_out in ({}, {relation.name: pair}):
+                visible = VisibleNetwork(read.network, held_out)
+                batcher = Batcher(visible, read.tokens, fan_out, second_hop=100)
+                with torch.no_grad():
+                    vectors.append(model.encode_batch(batcher.pairs(pair, evaluation_key(0))))
+            torch.testing.assert_close(vectors[-2], vectors[-1], atol=1e-5, rtol=0)

@@ -20,12 +20,13 @@ from tests.networks import Facts, few, networks, split_of
 SPLIT = SplitOptions()
 
 
+@pytest.mark.parametrize("second_hop", [0, 2])
 @few
 @given(networks(), st.data())
-def test_a_slice_is_the_batch_of_its_pairs(facts: Facts, data: st.DataObject) -> None:
+def test_a_slice_is_the_batch_of_its_pairs(second_hop: int, facts: Facts, data: st.DataObject) -> None:
     with decoder(facts) as read:
         pairs = split_of(read.network, SPLIT).train
-        batcher, key = read.batcher(), evaluation_key(3)
+        batcher, key = read.batcher(second_hop=second_hop), evaluation_key(3)
         whole = batcher.pairs(pairs, key, false_negatives=True)
         start = data.draw(st.integers(0, len(pairs) - 1))
         stop = data.draw(st.integers(start + 1, len(pairs)))

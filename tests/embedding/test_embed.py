@@ -49,6 +49,7 @@ ABLATIONS: list[dict[str, Any]] = [
     {"heterogeneous_projection": False},
     {"neighbor_pooling": "mean", "readout": "mean", "normalize": True, "temperature": 0.05},
     {"share_aggregation_layers": True, "share_aggregation_kinds": True},
+    {"second_hop": 2, "virtual_tokens": "both"},
 ]
 
 
@@ -61,7 +62,8 @@ def literal(model: Heterformer, network: Network, words: Any, options: EmbedOpti
     visible = VisibleNetwork.whole(network)
     cap = options.all_neighbors
     fan_out = {t: cap or n for t, n in network.schema.neighbors.items()}
-    batcher = Batcher(visible, open_tokens(network, words), fan_out)
+    second_hop = model.config.second_hop or 0
+    batcher = Batcher(visible, open_tokens(network, words), fan_out, second_hop=second_hop)
     sampler = StableSampler(network, options.seed)
     found = {}
     with torch.no_grad():

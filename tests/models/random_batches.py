@@ -117,12 +117,14 @@ def schema() -> Schema:
     )
 
 
-def random_batch(seed: int, centers: int = 6, texts: int = 9, edge_probability: float = 0.6) -> Batch:
+def random_batch(
+    seed: int, centers: int = 6, texts: int = 9, edge_probability: float = 0.6, second_hops: bool = False
+) -> Batch:
     """A batch with everything that can happen in one.
 
     Centres are papers and reviews, and texts may occur as centre several times, as neighbour of several
     centres, and as both. Some centres have no neighbours of a kind or none at all; the first text has
-    one token, the second as many as are allowed.
+    one token, the second as many as are allowed. With ``second_hops`` neighbours have neighbours, too.
     """
     generator = torch.Generator().manual_seed(seed)
 
@@ -139,7 +141,7 @@ def random_batch(seed: int, centers: int = 6, texts: int = 9, edge_probability: 
     types = ["paper" if i % 3 else "review" for i in range(centers)]
 
     textless = {"author": torch.randperm(20, generator=generator)[:5], "venue": torch.tensor([4, 0])}
-    neighbors = {}
+    neighbors, second_hop = {}, {}
     for edge_type in schema().edge_types:
         if edge_type.center not in ("paper", "review"):
             continue
@@ -153,4 +155,8 @@ def random_batch(seed: int, centers: int = 6, texts: int = 9, edge_probability: 
         ]
         pairs_tensor = torch.tensor(pairs, dtype=torch.int64).view(-1, 2)
         neighbors[edge_type] = Neighbors(pairs_tensor[:, 0], pairs_tensor[:, 1])
-    return Batch(Texts(tokens, offsets), neighbor_texts, center_index, neighbors, textless)
+    for edge_type in neighbors if second_hops else ():
+        count = len(textless[edge_type.neighbor]) if edge_type.neighbor in textless else neighbor_texts
+        size = int(draw(0, 8, 1))
+        second_hop[edge_type] = Neighbors(draw(0, neighbor_texts, size).sort()[0], draw(0, count, size))
+    return Batch(Texts(tokens, offsets), neighbor_texts, center_index, neighbors, textless, second_hop)

@@ -42,6 +42,12 @@ ABLATIONS: list[dict[str, Any]] = [
     {"network_readout": "text_rich", "virtual_tokens": "textless"},
     {"network_readout": "textless", "virtual_tokens": "text_rich", "heterogeneous_projection": False},
 ]
+SECOND_HOPS: list[dict[str, Any]] = [
+    {"network_readout": "both"},
+    {"network_readout": "both", "readout": "mean", "neighbor_pooling": "mean", "normalize": True},
+    {"network_readout": "both", "readout_aggregation": "attention", "heterogeneous_projection": False},
+    {"network_readout": "text_rich", "virtual_tokens": "none"},
+]
 FAMILY_OPTIONS: list[dict[str, Any]] = [
     {"network_readout": "none"},
     {"network_readout": "none", "readout": "mean", "neighbor_pooling": "mean"},
@@ -126,6 +132,28 @@ def test_equals_reference_in_every_ablation(backbones: dict[str, str], options: 
     model = new_model(backbones["bert"], **options)
     for seed in range(3):
         assert_equals_reference(model, random_batch(seed))
+
+
+@pytest.mark.parametrize("options", SECOND_HOPS, ids=str)
+def test_equals_reference_with_a_second_hop(backbones: dict[str, str], options: dict[str, Any]) -> None:
+    model = new_model(backbones["bert"], second_hop=4, **options)
+    for kind in model.neighbor_readout.gates.values():
+        kind.data.uniform_(0.3, 0.9)
+    for seed in range(3):
+        batch = random_batch(seed, second_hops=True)
+        assert_equals_reference(model, batch)
+        without = model.encode_batch(replace(batch, second_hop={}))
+        assert not torch.allclose(model.encode_batch(batch), without, atol=1e-3)
+
+
+def test_only_a_model_with_a_second_hop_reads_it(backbones: dict[str, str]) -> None:
+    model, batch = new_model(backbones["bert"], network_readout="both"), random_batch(0, second_hops=True)
+    assert torch.equal(model.encode_batch(batch), model.encode_batch(replace(batch, second_hop={})))
+
+
+def test_a_second_hop_needs_a_readout_of_texts(backbones: dict[str, str]) -> None:
+    with pytest.raises(InputError, match=r"second_hop is 3, but network_readout is 'textless'; expected"):
+        new_model(backbones["bert"], second_hop=3, network_readout="textless")
 
 
 @pytest.mark.parametrize("options", FAMILY_OPTIONS, ids=str)

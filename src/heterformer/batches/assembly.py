@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -39,46 +39,58 @@ class SampledEdges(NamedTuple):
         return self._replace(center=center, neighbor=neighbor, edge_type=edge_type)
 
 
+class SecondHop(Protocol):
+    """Gives the sampled neighbours of some nodes of a text-rich type, which are themselves neighbours."""
+
+    def __call__(self, node_type: NodeType, rows: Ints) -> Iterable[SampledEdges]:
+        """Their edges to each neighbour type; ``center`` is a position in ``rows``."""
+        ...
+
+
 def assemble(
     schema: Schema,
     tokens: PackedTokens,
     centers: Ints,
     sampled: Sequence[SampledEdges],
     textless_end: TextlessEnd | None = None,
+    second_hop: SecondHop | None = None,
 ) -> Batch:
     """``centers`` are text numbers; the neighbours of all kinds come as sampled edges."""
-    texts = _Numbering()
-    textless = {t: _Numbering() for t in schema.textless}
-    parts: list[tuple[EdgeType, Ints, _Numbering, slice]] = []
-    for edges in sampled:
-        numbers = edges.neighbor.astype(np.int64)
-        where = textless.get(edges.neighbor_type, texts)
-        if where is texts:
-            numbers += tokens.text_offset[edges.neighbor_type]
-        for number, edge_type in edges.edge_types:
-            if len(edges.edge_types) == 1:
-                parts.append((edge_type, edges.center, where, where.add(numbers)))
-            else:
-                chosen = np.flatnonzero(edges.edge_type == number)
-                parts.append((edge_type, edges.center[chosen], where, where.add(numbers[chosen])))
-    end_parts = [] if textless_end is None else textless_end.add_to(texts, tokens)
-    neighbor_texts = texts.distinct()
-    distinct = {t: numbering.distinct() for t, numbering in textless.items()}
+    nodes = _NodeNumbering(schema, tokens)
+    parts = [part for edges in sampled for part in nodes.add(edges)]
+    end_parts = [] if textless_end is None else textless_end.add_to(nodes.texts, tokens)
+    further = [] if second_hop is None else list(_second_hop_parts(schema, tokens, nodes, second_hop))
+    neighbor_texts = nodes.texts.distinct()
+    distinct = {t: numbering.distinct() for t, numbering in nodes.textless.items()}
     all_texts, center_index = _with_centers(neighbor_texts, centers)
     packed, offsets = tokens.gather(all_texts)
     return Batch(
         texts=Texts(torch.from_numpy(packed), torch.from_numpy(offsets)),
         neighbor_texts=len(neighbor_texts),
         centers=torch.from_numpy(center_index),
-        neighbors={
-            edge_type: Neighbors(torch.from_numpy(center), torch.from_numpy(where.positions(part)))
-            for edge_type, center, where, part in parts
-            if len(center)
+        neighbors={part.edge_type: part.neighbors(part.center) for part in parts if len(part.center)},
+        second_hop={
+            part.edge_type: part.neighbors(np.searchsorted(neighbor_texts, part.center))
+            for part in further
+            if len(part.center)
         },
         textless={t: torch.from_numpy(rows) for t, rows in distinct.items() if len(rows)},
         text_rows=torch.from_numpy(all_texts),
-        textless_centers=None if textless_end is None else textless_end.centers(end_parts, texts),
+        textless_centers=None if textless_end is None else textless_end.centers(end_parts, nodes.texts),
     )
+
+
+def _second_hop_parts(
+    schema: Schema, tokens: PackedTokens, nodes: _NodeNumbering, second_hop: SecondHop
+) -> Iterator[_EdgePart]:
+    """The neighbours' own neighbours, put among the batch's nodes; ``center`` is a text number."""
+    near = nodes.texts.distinct()  # before those of the second hop are among them
+    for node_type in schema.text_rich:
+        first = tokens.text_offset[node_type]
+        start, stop = np.searchsorted(near, [first, first + schema.counts[node_type]])
+        for edges in second_hop(node_type, near[start:stop] - first):
+            for part in nodes.add(edges):
+                yield part._replace(center=near[start + part.center])
 
 
 class TextlessEnd(NamedTuple):
@@ -105,6 +117,39 @@ class TextlessEnd(NamedTuple):
             if len(center)
         }
         return TextlessCenters(self.node_type, torch.from_numpy(self.rows), neighbors)
+
+
+class _EdgePart(NamedTuple):
+    """The edges of one edge type, whose neighbours wait for their positions."""
+
+    edge_type: EdgeType
+    center: Ints
+    where: _Numbering
+    place: slice
+
+    def neighbors(self, center: Ints) -> Neighbors:
+        return Neighbors(torch.from_numpy(center), torch.from_numpy(self.where.positions(self.place)))
+
+
+class _NodeNumbering:
+    """The neighbours of a batch: texts are counted together, textless nodes type by type."""
+
+    def __init__(self, schema: Schema, tokens: PackedTokens) -> None:
+        self.tokens, self.texts = tokens, _Numbering()
+        self.textless = {t: _Numbering() for t in schema.textless}
+
+    def add(self, edges: SampledEdges) -> Iterator[_EdgePart]:
+        """The sampled edges, edge type by edge type."""
+        numbers = edges.neighbor.astype(np.int64)
+        where = self.textless.get(edges.neighbor_type, self.texts)
+        if where is self.texts:
+            numbers += self.tokens.text_offset[edges.neighbor_type]
+        for number, edge_type in edges.edge_types:
+            if len(edges.edge_types) == 1:
+                yield _EdgePart(edge_type, edges.center, where, where.add(numbers))
+            else:
+                chosen = np.flatnonzero(edges.edge_type == number)
+                yield _EdgePart(edge_type, edges.center[chosen], where, where.add(numbers[chosen]))
 
 
 class _Numbering:

@@ -98,7 +98,7 @@ class CenterAttributes:
 class Batch:
     """Centre nodes with their neighbourhoods. A text that occurs several times in it is stored once.
 
-    Texts that serve as somebody's neighbour come first: a model needs the states of
+    Texts that serve as somebody's neighbour, of the second hop too, come first: a model needs the states of
     ``texts.first(neighbor_texts)`` and no others.
     """
 
@@ -107,6 +107,8 @@ class Batch:
     centers: Tensor  # (B,) int64, positions in texts
     neighbors: dict[EdgeType, Neighbors]
     textless: dict[NodeType, Tensor]  # distinct row numbers of each textless type met, (n_type,) int64
+    # What the neighbours themselves are next to: here ``center`` is a position in texts
+    second_hop: dict[EdgeType, Neighbors] = field(default_factory=dict)
     text_rows: Tensor | None = None  # (U,) int64, each text's row among all of the network's
     # h^(0) of the nodes in ``textless``, (n_type, 64), of types whose embeddings are not in a model's tables
     textless_embeddings: dict[NodeType, Tensor] = field(default_factory=dict)

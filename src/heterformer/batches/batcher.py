@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from heterformer.arrays import Ints
-from heterformer.batches.assembly import SampledEdges, TextlessEnd, assemble
+from heterformer.batches.assembly import SampledEdges, SecondHop, TextlessEnd, assemble
 from heterformer.batches.batch import Batch, CenterAttributes, PairBatch
 from heterformer.batches.false_negatives import MASK_ENTRIES, false_negative_masks
 from heterformer.batches.sampling import Sample, Sampler, SeededSampler
@@ -32,15 +32,16 @@ class Batcher:
         fan_out: Mapping[NodeType, int] | None = None,
         attributes: Mapping[NodeType, AttributeRows] | None = None,
         textless_fan_out: int = 0,
+        second_hop: int = 0,
     ) -> None:
         """``fan_out`` are the sampled neighbours of a text-rich node by type, ``textless_fan_out`` those with
-        text of a textless one. ``attributes`` are those of all nodes of text-rich types, for a model that
-        reads them."""
+        text of a textless one, ``second_hop`` those of each type that a text-rich neighbour has in turn.
+        ``attributes`` are those of all nodes of text-rich types, for a model that reads them."""
         self.visible = visible
         self.attributes = dict(attributes or {})
         self.tokens = tokens
         self.schema = visible.network.schema
-        self.textless_fan_out = textless_fan_out
+        self.textless_fan_out, self.second_hop = textless_fan_out, second_hop
         self.fan_out = dict(fan_out if fan_out is not None else self.schema.neighbors)
         for node_type in self.fan_out:
             if node_type not in self.schema.node_types:
@@ -55,7 +56,13 @@ class Batcher:
                 self.visible, node_type, neighbor_type, rows, self.fan_out[neighbor_type], until
             )
             edges.append(SampledEdges(neighbor_type, self.edge_types(node_type, neighbor_type), *sample))
-        return SampledNodes(node_type, rows, tuple(edges))
+        return SampledNodes(node_type, rows, tuple(edges), sampler)
+
+    def showing(self, visible: VisibleNetwork) -> Batcher:
+        """The same over another view of the network."""
+        return Batcher(
+            visible, self.tokens, self.fan_out, self.attributes, self.textless_fan_out, self.second_hop
+        )
 
     def nodes(self, node_type: NodeType, rows: Ints, sampler: Sampler) -> Batch:
         """The given nodes as centres."""
@@ -64,7 +71,8 @@ class Batcher:
     def batch_of(self, nodes: SampledNodes) -> Batch:
         """Nodes whose neighbours are sampled already as centres."""
         centers = nodes.rows + self.tokens.text_offset[nodes.node_type]
-        batch = assemble(self.schema, self.tokens, centers, nodes.edges)
+        further = self.further_neighbors(nodes.sampler)
+        batch = assemble(self.schema, self.tokens, centers, nodes.edges, second_hop=further)
         if not self.attributes:
             return batch
         return replace(batch, attributes=self._attributes_of([(nodes.node_type, nodes.rows)]))
@@ -78,7 +86,25 @@ class Batcher:
             sample = sampler.sample(self.visible, node_type, neighbor_type, rows, fan_out, until)
             sampled.append(SampledEdges(neighbor_type, self.edge_types(node_type, neighbor_type), *sample))
         end = TextlessEnd(node_type, rows, sampled)
-        return assemble(self.schema, self.tokens, np.empty(0, dtype=np.int64), (), end)
+        none, further = np.empty(0, dtype=np.int64), self.further_neighbors(sampler)
+        return assemble(self.schema, self.tokens, none, (), end, further)
+
+    def further_neighbors(self, sampler: Sampler) -> SecondHop | None:
+        """What draws the neighbours of neighbours; None unless they are read.
+
+        A node has the same ones whoever's neighbour it is. After a split by time they are those that are not
+        later than the node itself, and so not later than whoever sees it.
+        """
+        if not self.second_hop:
+            return None
+
+        def sampled(node_type: NodeType, rows: Ints) -> Iterator[SampledEdges]:
+            until = self.visible.own_times(node_type, rows)
+            for neighbor_type in self.neighbor_types(node_type):
+                sample = sampler.sample(self.visible, node_type, neighbor_type, rows, self.second_hop, until)
+                yield SampledEdges(neighbor_type, self.edge_types(node_type, neighbor_type), *sample)
+
+        return sampled
 
     def pairs(
         self,
@@ -203,7 +229,8 @@ class Batcher:
                     edges_of_batch += by_batch[number]
                 else:
                     end = TextlessEnd(group.node_type, group.rows[number], by_batch[number])
-            batch = assemble(self.schema, self.tokens, np.concatenate(centers), edges_of_batch, end)
+            further = self.further_neighbors(SeededSampler(keys[number]))
+            batch = assemble(self.schema, self.tokens, np.concatenate(centers), edges_of_batch, end, further)
             if self.attributes:
                 without = None if alone is None else alone[number]
                 rows = [(g.node_type, g.rows[number]) for g in groups]
@@ -272,6 +299,7 @@ class SampledNodes:
     node_type: NodeType
     rows: Ints
     edges: tuple[SampledEdges, ...]  # one for each neighbour type
+    sampler: Sampler  # that drew them, and draws theirs
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -279,7 +307,7 @@ class SampledNodes:
     def select(self, positions: Ints) -> SampledNodes:
         """The nodes at ``positions``, in that order, as if they had been sampled alone."""
         edges = tuple(edges.select(positions, len(self.rows)) for edges in self.edges)
-        return SampledNodes(self.node_type, self.rows[positions], edges)
+        return SampledNodes(self.node_type, self.rows[positions], edges, self.sampler)
 
 
 @dataclass(frozen=True)

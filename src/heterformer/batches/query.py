@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
 
 from heterformer.arrays import Ints
-from heterformer.batches.batch import Batch, Neighbors, Texts
+from heterformer.batches.assembly import SampledEdges, SecondHop, assemble
+from heterformer.batches.batch import Batch, Texts
 from heterformer.network.schema import EdgeType, Schema
 from heterformer.network.tokens import PackedTokens
 
@@ -18,37 +20,27 @@ def query_batch(
     tokens: PackedTokens,
     queries: Sequence[Sequence[int]],
     neighbors: Sequence[Mapping[EdgeType, Sequence[int]]],
+    second_hop: SecondHop | None = None,
 ) -> Batch:
     """``queries`` are the token ids of each text; ``neighbors`` has rows of network nodes by edge type."""
-    edges = {e: _edges(e, neighbors) for e in schema.edge_types if any(n.get(e) for n in neighbors)}
-    none = np.empty(0, dtype=np.int64)
-    textless = {
-        t: np.unique(np.concatenate([none, *(rows for e, (_, rows) in edges.items() if e.neighbor == t)]))
-        for t in schema.textless
-    }
-    numbers = {
-        e: r + tokens.text_offset[e.neighbor]
-        for e, (_, r) in edges.items()
-        if e.neighbor in tokens.text_offset
-    }
-    texts = np.unique(np.concatenate([none, *numbers.values()]))
-    packed, offsets = tokens.gather(texts)
-    lengths = np.array([len(query) for query in queries], dtype=np.int64)
-    packed = np.concatenate([packed, *(np.asarray(query, dtype=np.int64) for query in queries)])
-    offsets = np.concatenate([offsets, offsets[-1] + np.cumsum(lengths)])
-    nodes = {
-        e: np.searchsorted(texts, numbers[e]) if e in numbers else np.searchsorted(textless[e.neighbor], rows)
-        for e, (_, rows) in edges.items()
-    }
-    return Batch(
-        texts=Texts(torch.from_numpy(packed), torch.from_numpy(offsets)),
-        neighbor_texts=len(texts),
+    sampled = []
+    for number, edge_type in enumerate(schema.edge_types):
+        if any(each.get(edge_type) for each in neighbors):
+            center, rows = _edges(edge_type, neighbors)
+            numbers = np.full(len(rows), number, dtype=np.int16)
+            numbered = ((number, edge_type),)
+            sampled.append(SampledEdges(edge_type.neighbor, numbered, center, rows.astype(np.int32), numbers))
+    batch = assemble(schema, tokens, np.empty(0, dtype=np.int64), sampled, second_hop=second_hop)
+    texts = batch.texts
+    lengths = torch.tensor([len(query) for query in queries])
+    return replace(
+        batch,
+        texts=Texts(
+            torch.cat([texts.tokens, *(torch.tensor(query, dtype=torch.int64) for query in queries)]),
+            torch.cat([texts.offsets, texts.offsets[-1] + lengths.cumsum(0)]),
+        ),
         centers=torch.arange(len(texts), len(texts) + len(queries)),
-        neighbors={
-            e: Neighbors(torch.from_numpy(centers), torch.from_numpy(nodes[e]))
-            for e, (centers, _) in edges.items()
-        },
-        textless={t: torch.from_numpy(rows) for t, rows in textless.items() if len(rows)},
+        text_rows=None,
     )
 
 

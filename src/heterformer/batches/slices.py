@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -9,6 +10,7 @@ import torch
 from torch import Tensor
 
 from heterformer.batches.batch import Batch, CenterAttributes, Neighbors, PairBatch
+from heterformer.network.schema import EdgeType
 
 B = TypeVar("B", bound=Batch)
 
@@ -64,22 +66,24 @@ def select_centers(batch: B, chosen: Tensor, textless_chosen: Tensor | None = No
     if end is not None and textless_chosen is not None:
         every_text = torch.arange(len(batch.texts))
         neighbor_nodes += [n.node for n in end.select(textless_chosen, every_text).neighbors.values()]
-    neighbors = torch.unique(torch.cat([batch.centers[:0], *neighbor_nodes]))
+    near = _distinct(batch, neighbor_nodes)
+    further = _edges_of(batch.second_hop, near, len(batch.texts))
+    further_nodes = [n.node for r, n in further.items() if r.neighbor not in batch.textless]
+    neighbors = _distinct(batch, [near, *further_nodes])
     texts = torch.cat([neighbors, _other_texts(batch, centers, neighbors)])
-    textless = {
-        t: torch.unique(torch.cat([batch.centers[:0], *(n.node for r, n in kept.items() if r.neighbor == t)]))
-        for t in batch.textless
-    }
+    met = [*kept.items(), *further.items()]
+    textless = {t: _distinct(batch, [n.node for r, n in met if r.neighbor == t]) for t in batch.textless}
     text_position = _positions(texts, len(batch.texts))
     textless_position = {t: _positions(nodes, len(batch.textless[t])) for t, nodes in textless.items()}
+    node_positions = {r: textless_position.get(r.neighbor, text_position) for r, _ in met}
     return replace(
         batch,
         texts=batch.texts.select(texts),
         neighbor_texts=len(neighbors),
         centers=text_position[centers],
-        neighbors={
-            r: Neighbors(n.center, textless_position.get(r.neighbor, text_position)[n.node])
-            for r, n in kept.items()
+        neighbors={r: Neighbors(n.center, node_positions[r][n.node]) for r, n in kept.items()},
+        second_hop={
+            r: Neighbors(text_position[n.center], node_positions[r][n.node]) for r, n in further.items()
         },
         textless={t: batch.textless[t][nodes] for t, nodes in textless.items() if len(nodes)},
         text_rows=None if batch.text_rows is None else batch.text_rows[texts],
@@ -89,6 +93,21 @@ def select_centers(batch: B, chosen: Tensor, textless_chosen: Tensor | None = No
         else end.select(textless_chosen, text_position),
         attributes={t: _attributes_of(a, position) for t, a in batch.attributes.items()},
     )
+
+
+def _edges_of(
+    neighbors: Mapping[EdgeType, Neighbors], centers: Tensor, count: int
+) -> dict[EdgeType, Neighbors]:
+    """The edges of some of ``count`` centres, whose numbers stay."""
+    is_kept = torch.zeros(count, dtype=torch.bool)
+    is_kept[centers] = True
+    kept = {r: is_kept[n.center] for r, n in neighbors.items()}
+    return {r: Neighbors(n.center[kept[r]], n.node[kept[r]]) for r, n in neighbors.items() if kept[r].any()}
+
+
+def _distinct(batch: Batch, nodes: Sequence[Tensor]) -> Tensor:
+    distinct: Tensor = torch.unique(torch.cat([batch.centers[:0], *nodes]))
+    return distinct
 
 
 def _attributes_of(attributes: CenterAttributes, position: Tensor) -> CenterAttributes:

@@ -115,6 +115,10 @@ class VisibleNetwork:
             return None
         return np.maximum(self.as_of, self._node_times(node_type)[rows])
 
+    def own_times(self, node_type: NodeType, rows: Ints) -> Times | None:
+        """The time of each node, -inf where it is unknown; None if times do not matter."""
+        return None if self.as_of is None else self._node_times(node_type)[rows]
+
     def pair_times(self, relation: Relation, pairs: Pairs) -> Times | None:
         """The time of each pair: its edge's or, without one, its later end's; None if times do not matter."""
         if self.as_of is None:

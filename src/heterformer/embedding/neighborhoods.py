@@ -59,4 +59,4 @@ class SampledParts:
                 )
                 for number, neighbor_type in enumerate(self.batcher.neighbor_types(node_type))
             )
-        return SampledNodes(node_type, rows, edges)
+        return SampledNodes(node_type, rows, edges, self.sampler)

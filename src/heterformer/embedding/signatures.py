@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from heterformer.batches.batch import Batch
+from heterformer.batches.batch import Batch, Neighbors
 from heterformer.models.contract import HeterogeneousEncoder, NodeEncoder
 from heterformer.models.textless import TextlessNodes
 from heterformer.network.encoding import AttributeRows
 from heterformer.network.hashes import Hashes, mixed, sequence_hashes, string_hash
-from heterformer.network.schema import NodeType
+from heterformer.network.schema import EdgeType, NodeType
 from heterformer.network.tokens import PackedTokens
 from heterformer.training.folding import FoldedIn
 
@@ -40,7 +40,19 @@ class Signatures:
         assert batch.text_rows is not None
         texts = self._texts[batch.text_rows.numpy()]
         sums = mixed(texts[batch.centers.numpy()])
-        for edge_type, edges in batch.neighbors.items():
+        near = texts.copy()
+        self._add_terms(near, texts, batch.second_hop, batch)
+        self._add_terms(sums, near, batch.neighbors, batch)
+        for own in batch.attributes.values():
+            rows = AttributeRows(own.numbers.numpy(), own.categories.numpy())
+            sums[own.center.numpy()] += mixed(rows.hashes())
+        return mixed(sums)
+
+    def _add_terms(
+        self, sums: Hashes, texts: Hashes, neighbors: Mapping[EdgeType, Neighbors], batch: Batch
+    ) -> None:
+        """Add a term for each edge to the sum of its centre; ``texts`` are the contents of the texts."""
+        for edge_type, edges in neighbors.items():
             if edge_type.neighbor in self._textless:
                 contents = self._textless[edge_type.neighbor][batch.textless[edge_type.neighbor].numpy()]
             elif edge_type.neighbor in batch.textless:
@@ -49,10 +61,6 @@ class Signatures:
                 contents = texts
             terms = mixed(contents[edges.node.numpy()] ^ string_hash(edge_type.name))
             np.add.at(sums, edges.center.numpy(), terms)
-        for own in batch.attributes.values():
-            rows = AttributeRows(own.numbers.numpy(), own.categories.numpy())
-            sums[own.center.numpy()] += mixed(rows.hashes())
-        return mixed(sums)
 
     def textless(self, node_type: NodeType) -> Hashes:
         """A signature for each node of a textless type."""

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import DTypeLike, NDArray
 
 from heterformer.arrays import Ints
-from heterformer.batches.batcher import Batcher, SampledNodes
+from heterformer.batches.batcher import SampledNodes
 from heterformer.batches.stable import StableSampler
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.device import say_if_slow
@@ -76,8 +76,7 @@ class Embedding:
         self.types = self._types()
         self.width = model.check_width(self.options.width, self.options, "width")
         self._check_h0()
-        attributes = model.center_attributes(self.network)
-        self.batcher = Batcher(visible, self.tokens, self._fan_out(), attributes)
+        self.batcher = model.new_batcher(visible, self.tokens, self._fan_out())
         self.sampler = StableSampler(self.network, self.options.seed)
         self.since = None if since is None else self._since(since)
         self.anew = 0  # nodes with text that this call computed, as far as this process did
@@ -246,9 +245,22 @@ class Embedding:
                         is_needed[
                             edges.neighbor.astype(np.int64) + self.tokens.text_offset[edges.neighbor_type]
                         ] = True
+        self._add_second_hop(is_needed)
         for text_rows in self._aggregated_texts():
             is_needed[text_rows] = True
         return is_needed
+
+    def _add_second_hop(self, is_needed: NDArray[np.bool_]) -> None:
+        """Mark the texts that the marked ones are next to, if the model reads neighbours of neighbours."""
+        further, near = self.batcher.further_neighbors(self.sampler), is_needed.copy()
+        if further is None:
+            return
+        for node_type, first in self.tokens.text_offset.items():
+            rows = np.flatnonzero(near[first : first + self.schema.counts[node_type]])
+            for edges in further(node_type, rows):
+                if edges.neighbor_type in self.tokens.text_offset:
+                    offset = self.tokens.text_offset[edges.neighbor_type]
+                    is_needed[edges.neighbor.astype(np.int64) + offset] = True
 
     @property
     def _aggregating(self) -> list[NodeType]:

@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 
 from heterformer.arrays import Ints
-from heterformer.batches.batcher import Batcher
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.device import say_if_slow
 from heterformer.distributed import ProcessGroup
@@ -169,7 +168,7 @@ def _links_of_run(
     # Pairs of other relations are hidden while they are asked for; the predicted relation's figures, which
     # are compared between runs, are of all neighbours that training had.
     hiding = VisibleNetwork.for_evaluation(network, split, drawn)
-    hiding_batcher = Batcher(hiding, opened.batcher.tokens, attributes=opened.batcher.attributes)
+    hiding_batcher = opened.batcher.showing(hiding)
     say_if_slow(options.precision, model.device)
     fast = torch.autocast(model.device.type, torch.bfloat16, enabled=options.precision == "bf16")
     with fast, stored_states(model, opened.batcher.tokens, opened.run.path, processes) as states:

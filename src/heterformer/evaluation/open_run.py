@@ -55,7 +55,7 @@ def open_run(path: Path | str, device: Device = "auto", network: Path | str | No
     with tempfile.TemporaryDirectory(prefix="heterformer-") as folder:
         # Training may not have seen all nodes.
         model, _ = adapt_to_network(model, visible, tokens, Path(folder))
-    batcher = Batcher(visible, tokens, attributes=model.center_attributes(opened))
+    batcher = model.new_batcher(visible, tokens)
     return OpenRun(run, opened, split, model, batcher, notes)
 
 

@@ -16,6 +16,8 @@ from transformers import PreTrainedModel
 
 from heterformer.arrays import Ints
 from heterformer.batches.batch import Batch, PairBatch, TextlessCenters, Texts
+from heterformer.batches.batcher import Batcher
+from heterformer.batches.visible import VisibleNetwork
 from heterformer.errors import InputError, OptionError
 from heterformer.files import reading
 from heterformer.models.aggregation import Aggregation, EdgeProjection
@@ -148,6 +150,24 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
     def center_attributes(self, network: Network) -> dict[NodeType, AttributeRows]:
         """What a ``Batcher`` gives to this model of the attributes of text-rich nodes."""
         return {t: e.read(network, t) for t, e in self.config.token_encodings().items()}
+
+    def new_batcher(
+        self, visible: VisibleNetwork, tokens: PackedTokens, fan_out: Mapping[NodeType, int] | None = None
+    ) -> Batcher:
+        """What makes batches of a network as this model reads them.
+
+        Args:
+            visible: The network, as far as it may be seen.
+            tokens: Its texts, as ``open_tokens`` gives them.
+            fan_out: Neighbours of each type per node; those of the network's specification unless given.
+        """
+        attributes = self.center_attributes(visible.network)
+        return Batcher(visible, tokens, fan_out, attributes, self.textless_fan_out, self.second_hop)
+
+    @property
+    def second_hop(self) -> int:
+        """How many neighbours of each type a text-rich neighbour is itself read with."""
+        return 0
 
     @property
     def text_limit(self) -> int:
@@ -346,7 +366,7 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
         if batch.textless_centers is None:
             vectors: Tensor = self(batch, states)
             return vectors
-        textless = self.textless_center_vectors(batch.textless_centers, states)
+        textless = self.textless_center_vectors(batch, batch.textless_centers, states)
         if not len(batch.centers):
             return textless
         parts = [self(batch, states), textless]
@@ -354,7 +374,7 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
             parts.reverse()
         return torch.cat([part.to(textless.dtype) for part in parts])
 
-    def textless_center_vectors(self, centers: TextlessCenters, states: Tensor) -> Tensor:
+    def textless_center_vectors(self, batch: Batch, centers: TextlessCenters, states: Tensor) -> Tensor:
         """(C, d): the vectors of a batch's textless centres, given the states of its neighbour texts."""
         return self.textless_vectors(centers.node_type, centers.rows)
 
@@ -444,7 +464,7 @@ class HeterogeneousEncoder(NodeEncoder):
         """
         return self.maybe_normalize(self.textless(node_type, rows))
 
-    def textless_center_vectors(self, centers: TextlessCenters, states: Tensor) -> Tensor:
+    def textless_center_vectors(self, batch: Batch, centers: TextlessCenters, states: Tensor) -> Tensor:
         return self.maybe_normalize(self.textless_starts(centers))
 
     def textless_starts(self, centers: TextlessCenters) -> Tensor:

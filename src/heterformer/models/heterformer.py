@@ -19,12 +19,17 @@ from heterformer.models.attributes import AttributeEncoder
 from heterformer.models.backbone_encoder import BackboneEncoder
 from heterformer.models.configuration import HeterformerConfig
 from heterformer.models.contract import HeterogeneousEncoder
-from heterformer.models.network_readout import AttentionReadout, MeanReadout, NetworkReadout
+from heterformer.models.network_readout import (
+    AttentionReadout,
+    MeanReadout,
+    NeighborReadout,
+    NetworkReadout,
+)
 from heterformer.models.plm.backbone import layer_states, pooled
 from heterformer.models.plm.layouts import layout_of
 from heterformer.models.textless import TextlessNodes
 from heterformer.models.textless_readout import TextlessReadout
-from heterformer.network.schema import NodeType
+from heterformer.network.schema import EdgeType, NodeType
 
 
 class Heterformer(HeterogeneousEncoder, BackboneEncoder):
@@ -63,6 +68,8 @@ class Heterformer(HeterogeneousEncoder, BackboneEncoder):
             {t: AttributeEncoder(encoding, d) for t, encoding in config.token_encodings().items()}
         )
         self.network_readout = self.new_readout(heads)
+        if config.second_hop:
+            self.neighbor_readout = NeighborReadout(self.readout_edge_types)
         if config.textless_neighbors:
             self.textless_readout = TextlessReadout(schema, d, heads)
         self.post_init()
@@ -71,7 +78,12 @@ class Heterformer(HeterogeneousEncoder, BackboneEncoder):
         layer = self.config.backbone_config.num_hidden_layers
         if self.config.readout_aggregation == "attention":
             return AttentionReadout(self.readout_kinds, layer, self.width, heads)
-        return MeanReadout({kind: self.edge_types[kind] for kind in self.readout_kinds}, layer)
+        return MeanReadout(self.readout_edge_types, layer)
+
+    @property
+    def readout_edge_types(self) -> dict[str, tuple[EdgeType, ...]]:
+        """Those by which the network readout sees neighbours of each kind."""
+        return {kind: self.edge_types[kind] for kind in self.readout_kinds}
 
     def text_states(self, texts: Texts) -> Tensor:
         """(U, L, d): the [CLS] state with which each text enters each layer but the first, all by itself.
@@ -94,6 +106,7 @@ class Heterformer(HeterogeneousEncoder, BackboneEncoder):
 
     def forward(self, batch: Batch, states: Tensor) -> Tensor:
         """(B, d): Algorithm 1, for all centres of the batch at once."""
+        states = self.with_second_hop(batch, states)
         packing = self.pack(batch.texts, batch.centers)
         kinds, rank = self.neighbor_kinds, packing.rank
         neighborhoods = {kind: self.propagate(kind, batch, states, rank) for kind in kinds}
@@ -109,14 +122,29 @@ class Heterformer(HeterogeneousEncoder, BackboneEncoder):
         return self.maybe_normalize(self.network_readout(vectors, neighborhoods)[packing.rank])
 
     @property
+    def second_hop(self) -> int:
+        return self.config.second_hop or 0
+
+    def with_second_hop(self, batch: Batch, states: Tensor) -> Tensor:
+        """(U, L + 1, d): the states, a neighbour's own neighbours being part of its final vector."""
+        if not batch.second_hop or not self.second_hop:
+            return states
+        sources = dict.fromkeys(self.schema.text_rich, states[:, -1])
+        if "textless" in self.readout_kinds:
+            sources |= {t: self.textless.of_batch(batch, t) for t in batch.textless}
+        vectors = self.neighbor_readout(states[:, -1], batch.second_hop, sources, self.edge_projections)
+        return torch.cat([states[:, :-1], vectors[:, None]], 1)
+
+    @property
     def textless_fan_out(self) -> int:
         return self.config.textless_neighbors or 0
 
-    def textless_center_vectors(self, centers: TextlessCenters, states: Tensor) -> Tensor:
+    def textless_center_vectors(self, batch: Batch, centers: TextlessCenters, states: Tensor) -> Tensor:
         """(C, d): ``W_phi h^(0)``, with the final vectors of text-rich neighbours added if asked for."""
         starts = self.textless_starts(centers)
         if self.config.textless_neighbors:
-            starts = self.textless_readout(starts, centers, states[:, -1])
+            final = self.with_second_hop(batch, states)[:, -1]  # (U, d)
+            starts = self.textless_readout(starts, centers, final)
         return self.maybe_normalize(starts)
 
     def virtual_tokens(

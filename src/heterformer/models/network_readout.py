@@ -13,8 +13,9 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
-from heterformer.models.aggregation import Aggregation, Neighborhoods
-from heterformer.network.schema import EdgeType
+from heterformer.batches.batch import Neighbors
+from heterformer.models.aggregation import Aggregation, EdgeProjections, Neighborhoods
+from heterformer.network.schema import EdgeType, NodeType
 
 STARTS = {"text_rich": 1.0, "textless": 0.3}  # of the gates beside an attention
 
@@ -47,10 +48,7 @@ class MeanReadout(NetworkReadout):
 
     def __init__(self, edge_types: Mapping[str, Sequence[EdgeType]], layer: int) -> None:
         super().__init__(tuple(edge_types), layer)
-        starts = {kind: 1 / _most_per_center(group) for kind, group in edge_types.items()}
-        self.gates = nn.ParameterDict(
-            {kind: torch.full((len(group),), starts[kind]) for kind, group in edge_types.items()}
-        )
+        self.gates = _gates(edge_types)
 
     def added(self, kind: str, vectors: Tensor, neighborhoods: Neighborhoods) -> Tensor:
         messages = neighborhoods.messages_at(self.layer)  # (E, d)
@@ -66,6 +64,39 @@ class MeanReadout(NetworkReadout):
         return gates[edge_type] / siblings
 
 
+class NeighborReadout(nn.Module):
+    """``h_j + sum_r g_r W_r mean_{k in N_r(j)} h_k``: a neighbour's final vector, its own neighbours added.
+
+    ``W_r`` is that of the first hop. Means are taken before it, since there are fewer nodes than edges.
+    """
+
+    def __init__(self, edge_types: Mapping[str, Sequence[EdgeType]]) -> None:
+        super().__init__()
+        self.place = {r: (kind, i) for kind, group in edge_types.items() for i, r in enumerate(group)}
+        self.gates = _gates(edge_types)
+
+    def forward(
+        self,
+        vectors: Tensor,
+        edges: Mapping[EdgeType, Neighbors],
+        sources: Mapping[NodeType, Tensor],
+        projections: EdgeProjections,
+    ) -> Tensor:
+        """(U, d) to (U, d); ``sources`` are the vectors of nodes by type, to which ``edges`` point."""
+        result = vectors
+        for edge_type, neighbors in edges.items():
+            if edge_type not in self.place:
+                continue
+            kind, number = self.place[edge_type]
+            centers, group = torch.unique(neighbors.center, return_inverse=True)
+            sent = sources[edge_type.neighbor][neighbors.node].to(vectors.dtype)  # (E_r, d)
+            total = vectors.new_zeros(len(centers), vectors.shape[1]).index_add(0, group, sent)
+            mean = total / torch.bincount(group)[:, None]
+            message = self.gates[kind][number] * projections(edge_type, mean)  # (n, d)
+            result = result.index_add(0, centers, message.to(result.dtype))
+        return result
+
+
 class AttentionReadout(NetworkReadout):
     """``h + g_tr z_tr + g_tl z_tl``: the attention of Eq. 6 to 8, and a gate, per kind of neighbour."""
 
@@ -79,6 +110,14 @@ class AttentionReadout(NetworkReadout):
         gate: Tensor = self.gates[kind]
         token: Tensor = self.aggregations[kind](vectors, messages, neighborhoods)
         return gate * token
+
+
+def _gates(edge_types: Mapping[str, Sequence[EdgeType]]) -> nn.ParameterDict:
+    """A gate per edge type; those of a kind start at equal shares of 1."""
+    starts = {kind: 1 / _most_per_center(group) for kind, group in edge_types.items()}
+    return nn.ParameterDict(
+        {kind: torch.full((len(group),), starts[kind]) for kind, group in edge_types.items()}
+    )
 
 
 def _most_per_center(edge_types: Sequence[EdgeType]) -> int:

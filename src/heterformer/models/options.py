@@ -232,6 +232,9 @@ class HeterformerOptions(NestedOptions, TextlessOptions):
     """One aggregation for both virtual tokens instead of one each."""
     attribute_token: bool = False
     """A third virtual token, of a text-rich node's own attributes."""
+    second_hop: int | None = None
+    """Number of neighbours of each type with which the network readout reads a text-rich neighbour; unless
+    given, it is read by its text alone (the paper)."""
     textless_neighbors: int | None = None
     """Number of text-rich neighbours that are aggregated into the vector of a textless node, such as the
     items that a user has bought; unless given, the vector is W_phi h0 alone (the paper)."""
@@ -239,6 +242,11 @@ class HeterformerOptions(NestedOptions, TextlessOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         readout = self._readout()
+        if self.second_hop and readout not in ("text_rich", "both"):
+            problem = f"is {self.second_hop}, but {{network_readout}} is {readout!r}"
+            raise OptionError(
+                self, "second_hop", f"{problem}; expected text_rich or both, which it is part of."
+            )
         if self.textless_neighbors and readout not in ("text_rich", "both"):
             problem = f"is {self.textless_neighbors}, but {{network_readout}} is {readout!r}"
             raise OptionError(

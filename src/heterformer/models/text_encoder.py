@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,8 +13,12 @@ import torch
 from numpy.typing import NDArray
 
 from heterformer.arrays import Ints
+from heterformer.batches.assembly import SampledEdges, SecondHop
 from heterformer.batches.batch import Batch
+from heterformer.batches.batcher import Batcher
 from heterformer.batches.query import query_batch
+from heterformer.batches.stable import StableSampler
+from heterformer.batches.visible import VisibleNetwork
 from heterformer.errors import InputError
 from heterformer.models.inference import evaluating
 from heterformer.models.known_nodes import KnownNodes
@@ -26,6 +31,7 @@ from heterformer.untrusted import check_text, short_repr
 if TYPE_CHECKING:
     from heterformer.models.contract import NeighborIds, NodeEncoder
 
+SEED = 0  # of the neighbours' own neighbours, which a query's neighbours have whatever vectors are searched
 NO_TOKENS = PackedTokens({}, np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.int32))
 Embeddings = Callable[[NodeType, Ints], NDArray[Any]]  # h0 of the rows of a textless type, (n, 64)
 RowsByType = Mapping[NodeType, Sequence[int]]  # of neighbours, by their type
@@ -57,14 +63,16 @@ def encode(
         raise InputError(f"neighbors has {kind}, expected a list of {len(texts)}, one for each text.")
     rows = NeighborRows(model, network)
     neighbor_rows = [rows.lookup(each) for each in neighbors]
-    return TextEncoder(model, network, tokenizer).encode(texts, neighbor_rows, batch_size)
+    encoder = TextEncoder(model, network, tokenizer, known_rows=rows.of_network)
+    return encoder.encode(texts, neighbor_rows, batch_size)
 
 
 class TextEncoder:
     """Encodes texts as nodes of the schema's ``query_type``, which they are not.
 
     Neighbours are rows of ``network``. Embeddings of the textless ones are the model's own, or those that
-    ``embeddings`` gives for their rows.
+    ``embeddings`` gives for their rows. ``known_rows`` tells the rows of the model's own tables, -1 for none,
+    of a network's textless nodes, if they may differ.
     """
 
     def __init__(
@@ -73,8 +81,10 @@ class TextEncoder:
         network: Network | None = None,
         tokenizer: Any = None,
         embeddings: Embeddings | None = None,
+        known_rows: Callable[[NodeType, Ints], Ints] | None = None,
     ) -> None:
         self.model, self.network, self.embeddings = model, network, embeddings
+        self.known_rows = known_rows
         # Not the network's: that of another one may differ in what does not matter here.
         self.schema: Schema = model.schema
         self.tokenizer = tokenizer or model.tokenizer
@@ -101,11 +111,35 @@ class TextEncoder:
             for start in range(0, len(order), batch_size):
                 chosen = order[start : start + batch_size]
                 batch = query_batch(
-                    self.schema, tokens, [words[i] for i in chosen], [edges[i] for i in chosen]
+                    self.schema,
+                    tokens,
+                    [words[i] for i in chosen],
+                    [edges[i] for i in chosen],
+                    None if tokens is NO_TOKENS else self.second_hop,
                 )
                 encoded = self.model.encode_batch(self._with_embeddings(batch).to(self.model.device))
                 vectors[chosen] = encoded.float().cpu().numpy()
         return vectors
+
+    @cached_property
+    def second_hop(self) -> SecondHop | None:
+        """The neighbours of a text's neighbours, as ``embed`` samples them."""
+        if not self.model.second_hop or self.network is None:
+            return None
+        visible = VisibleNetwork.whole(self.network)
+        batcher = Batcher(visible, NO_TOKENS, second_hop=self.model.second_hop)
+        sampled = batcher.further_neighbors(StableSampler(self.network, SEED))
+        assert sampled is not None
+        return lambda node_type, rows: map(self._as_known, sampled(node_type, rows))
+
+    def _as_known(self, edges: SampledEdges) -> SampledEdges:
+        """Edges to textless nodes by the rows that the model knows them by, others being left out."""
+        if self.known_rows is None or edges.neighbor_type in self.schema.text_rich:
+            return edges
+        rows = self.known_rows(edges.neighbor_type, edges.neighbor.astype(np.int64))
+        kept = np.flatnonzero(rows >= 0)
+        center, edge_type = edges.center[kept], edges.edge_type[kept]
+        return edges._replace(center=center, neighbor=rows[kept].astype(np.int32), edge_type=edge_type)
 
     def edge_type(self, neighbor: NodeType) -> EdgeType:
         """How a text sees neighbours of a type, which must be one that the model looks at."""
@@ -156,6 +190,15 @@ class NeighborRows:
 
     def lookup(self, neighbors: NeighborIds) -> RowsByType:
         return {t: self._rows(t, list(ids)) for t, ids in neighbors.items() if len(ids)}
+
+    def of_network(self, node_type: NodeType, rows: Ints) -> Ints:
+        """The rows that the model knows textless nodes of the network by, -1 for those that it does not."""
+        assert self.network is not None
+        if self.known is None or node_type not in self.known.ids:
+            same = self.model.schema.counts.get(node_type) == self.network.schema.counts.get(node_type)
+            return rows if same else np.full_like(rows, -1)
+        ids = pl.Series(self.network.ids(node_type, rows), dtype=pl.String)
+        return known_rows(ids, self.known.ids[node_type])
 
     def _rows(self, node_type: NodeType, ids: list[str]) -> Sequence[int]:
         textless = self.model.schema.textless

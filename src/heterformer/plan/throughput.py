@@ -12,7 +12,6 @@ import numpy as np
 import torch
 
 from heterformer.arrays import Ints
-from heterformer.batches.batcher import Batcher
 from heterformer.batches.stable import StableSampler
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.embedding.options import EmbedOptions
@@ -104,8 +103,7 @@ def _nodes_per_second(
 ) -> float:
     """Both passes, each over the same nodes; the disk in between is not part of it."""
     visible, rng = VisibleNetwork.whole(network), np.random.default_rng(0)
-    attributes, sampler = model.center_attributes(network), StableSampler(network, options.seed)
-    batcher = Batcher(visible, tokens, attributes=attributes)
+    batcher, sampler = model.new_batcher(visible, tokens), StableSampler(network, options.seed)
     device, seconds, done = model.device, 0.0, 0
     with evaluating(model), torch.autocast(device.type, torch.bfloat16, enabled=options.precision == "bf16"):
         shape = each_text(model.text_states, tokens, np.empty(0, dtype=np.int64), device).shape[1:]

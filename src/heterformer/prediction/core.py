@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heterformer.arrays import Ints
-from heterformer.batches.batcher import Batcher
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.device import chosen_device, chosen_precision
 from heterformer.errors import InputError
@@ -98,8 +97,7 @@ class Predictor:
         visible = VisibleNetwork.whole(network)
         with tempfile.TemporaryDirectory(prefix="heterformer-") as folder:
             self.model, _ = adapt_to_network(model, visible, tokens, Path(folder))
-        attributes, textless = model.center_attributes(network), model.textless_fan_out
-        self.batcher = Batcher(visible, tokens, attributes=attributes, textless_fan_out=textless)
+        self.batcher = model.new_batcher(visible, tokens)
 
     @property
     def head(self) -> NodeHead:

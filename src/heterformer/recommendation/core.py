@@ -16,6 +16,7 @@ from heterformer.errors import InputError, OptionError
 from heterformer.models.contract import HeterogeneousEncoder, NodeEncoder
 from heterformer.models.inference import evaluating
 from heterformer.models.known_nodes import KnownNodes
+from heterformer.models.text_encoder import NeighborRows, TextEncoder
 from heterformer.network.lookup import Node, find_node, node_type_named
 from heterformer.network.schema import NodeType, Relation
 from heterformer.network.tokens import open_tokens
@@ -178,7 +179,10 @@ class Recommender:
                 some.astype(np.int32),
                 np.full(len(some), number, dtype=np.int16),
             )
-            batch = assemble(self.schema, tokens, newcomer[:0], (), TextlessEnd(node_type, newcomer, [edges]))
+            end = TextlessEnd(node_type, newcomer, [edges])
+            rows_of = NeighborRows(model, self.network).of_network
+            further = TextEncoder(model, self.network, known_rows=rows_of).second_hop
+            batch = assemble(self.schema, tokens, newcomer[:0], (), end, further)
             assert batch.textless_centers is not None
             center = replace(batch.textless_centers, embeddings=embeddings)
             encoded = model.encode_batch(replace(batch, textless_centers=center).to(model.device))

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heterformer.batches.batch import Batch, PairBatch, Texts
-from heterformer.batches.batcher import Batcher
 from heterformer.batches.labelled import LabelledBatch, LabelledBatches
 from heterformer.batches.pairs import TrainingBatches
 from heterformer.batches.positives import log_key_frequencies
@@ -73,8 +72,7 @@ class Learner:
             self.tokenizer = self._tokenizer()
             self.tokens = self.model.open_tokens(network, self.tokenizer)
         visible = VisibleNetwork.for_training(network, self.split)
-        attributes, textless = self.model.center_attributes(network), self.model.textless_fan_out
-        self.batcher = Batcher(visible, self.tokens, attributes=attributes, textless_fan_out=textless)
+        self.batcher = self.model.new_batcher(visible, self.tokens)
         self.supervision = self._supervision()
         self.optimizers = Optimizers(self.model, options)
         self.position = Position()

@@ -8,7 +8,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from heterformer.batches.batcher import Batcher
 from heterformer.batches.prefetch import Prefetcher
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.distributed import ProcessGroup
@@ -50,9 +49,7 @@ class Trainer(Learner):
         self.early = EarlyStopping(options.patience)
         self.average = None if options.average_last is None else WeightAverage(options.average_last)
         # Hidden nodes are for the test alone: no validation pair has one at its ends or as a neighbour.
-        visible = VisibleNetwork.for_training(network, self.split)
-        attributes, textless = self.batcher.attributes, self.model.textless_fan_out
-        self.validation = Batcher(visible, self.tokens, attributes=attributes, textless_fan_out=textless)
+        self.validation = self.batcher.showing(VisibleNetwork.for_training(network, self.split))
         most = options.validation_pairs
         self.validation_pairs = {
             relation: self.split.without_hidden(self.split.pairs[relation.name].validation, relation)[:most]
