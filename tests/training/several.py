@@ -107,7 +107,7 @@ def step_of(
     optimizers_step = Optimizers.step
     Optimizers.step = lambda self, factor: found.update(gradients(trainer.model))  # type: ignore[method-assign]
     try:
-        part = trainer._step(trainer.batches.batch(0, step))
+        part = trainer._step(trainer.slice_batch(trainer.batches.batch(0, step)))
     finally:
         Optimizers.step = optimizers_step  # type: ignore[method-assign]
     (found["loss"],) = torch.tensor(processes.all_reduce(part)).unbind()

@@ -10,6 +10,8 @@ from typing import Any
 
 from heterformer.batches.batcher import Batcher
 from heterformer.batches.prefetch import Prefetcher
+from heterformer.batches.slices import SlicedBatch
+from heterformer.batches.transfer import Transfer
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.distributed import ProcessGroup
 from heterformer.errors import InputError
@@ -156,14 +158,15 @@ class Trainer(Learner):
         batches.skipped = position.epoch * batches.steps_per_epoch + position.step_of_epoch - position.step
 
     def _steps(self, bar: Bar, interrupted: list[int]) -> None:
-        prefetched: AbstractContextManager[Prefetcher | None] = nullcontext()
+        prefetched: AbstractContextManager[Prefetcher[SlicedBatch] | None] = nullcontext()
         if self.links is not None:
-            prefetched = Prefetcher(self.links, pin=self.device.type == "cuda")
+            transfer = Transfer(self.device) if self.device.type == "cuda" else None
+            prefetched = Prefetcher(self.links, self.slice_batch, transfer)
         with prefetched as ahead:
             self._take_steps(bar, interrupted, ahead)
         self._save()
 
-    def _take_steps(self, bar: Bar, interrupted: list[int], ahead: Prefetcher | None) -> None:
+    def _take_steps(self, bar: Bar, interrupted: list[int], ahead: Prefetcher[SlicedBatch] | None) -> None:
         started = saved = time.monotonic()
         before, loss = self.position.seconds, None
         while not self._over() and not self._stops(interrupted):
