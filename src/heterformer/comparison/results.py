@@ -15,7 +15,7 @@ from heterformer.arrays import Float64s
 from heterformer.comparison.job import Job, Result, query_ranks
 from heterformer.comparison.options import ComparisonOptions
 from heterformer.comparison.significance import Difference, paired_bootstrap, repeated_t_test
-from heterformer.comparison.tuning import Tuned
+from heterformer.comparison.tuning import TunedRate
 from heterformer.comparison.variants import Variant
 from heterformer.metrics import QUERY_ALONE_METRICS, RANKING_METRICS, RankingMetric, ranking_metric
 from heterformer.training.options import TrainingOptions
@@ -107,7 +107,7 @@ class Comparison:
     network: str
     rows: tuple[Row, ...]
     setup: ComparisonSetup
-    tuned: Mapping[str, Tuned] = field(default_factory=dict)
+    tuned: Mapping[str, TunedRate] = field(default_factory=dict)
     """The learning rates that were tried, by variant."""
 
     @cached_property
@@ -132,7 +132,7 @@ class Comparison:
 
 
 def gathered(
-    network: str, jobs: Sequence[Job], setup: ComparisonSetup, tuned: Mapping[str, Tuned] | None = None
+    network: str, jobs: Sequence[Job], setup: ComparisonSetup, tuned: Mapping[str, TunedRate] | None = None
 ) -> Comparison:
     """What the jobs' folders hold by now."""
     rows = []

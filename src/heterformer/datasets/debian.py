@@ -33,7 +33,7 @@ from typing import Any
 
 import polars as pl
 
-from heterformer.datasets.debian_names import Described, NameMask
+from heterformer.datasets.debian_names import NameMask, PackageText
 from heterformer.datasets.debian_packages import (
     RELATIONS,
     SHORT,
@@ -268,8 +268,8 @@ def _merged(kept: Kept, key: Callable[[Package], tuple[str, ...]]) -> Kept:
     return Kept(sorted(first, key=lambda p: p.name), stands_for, kept.needing)
 
 
-def _described(package: Package) -> Described:
-    return Described(package.name, package.source, package.text)
+def _described(package: Package) -> PackageText:
+    return PackageText(package.name, package.source, package.text)
 
 
 def _of_sections(kept: Kept, sections: Iterable[str]) -> Kept:

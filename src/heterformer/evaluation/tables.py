@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from heterformer.evaluation.classification import CLASSIFIERS
-from heterformer.evaluation.core import Classified, Clustered
+from heterformer.evaluation.core import NodeClassification, NodeClustering
 from heterformer.evaluation.link_prediction import LinkPrediction
 from heterformer.evaluation.recommendation import Recommendation
 from heterformer.metrics import (
@@ -14,8 +14,8 @@ from heterformer.metrics import (
     QUERY_ALONE_METRICS,
     RANKING_METRICS,
     RECOMMENDATION_METRICS,
+    MetricSummary,
     RankingMetric,
-    Repeated,
 )
 from heterformer.tables import Sheet, four_digits, listed
 
@@ -114,7 +114,7 @@ def _ranking_cells(values: Mapping[str, float], metrics: Sequence[RankingMetric]
     return tuple(four_digits(values[metric.name]) for metric in metrics)
 
 
-def classification_table(results: Sequence[Classified], title: str) -> Sheet:
+def classification_table(results: Sequence[NodeClassification], title: str) -> Sheet:
     """One row per node type, setting and classifier."""
     rows = []
     for one in results:
@@ -133,7 +133,7 @@ def classification_table(results: Sequence[Classified], title: str) -> Sheet:
     return Sheet(title, headings, tuple(rows), note, text_columns=3)
 
 
-def clustering_table(results: Sequence[Clustered], title: str) -> Sheet:
+def clustering_table(results: Sequence[NodeClustering], title: str) -> Sheet:
     """One row per node type."""
     rows = []
     for one in results:
@@ -184,6 +184,6 @@ def _spread(count: int) -> str:
     return "" if count == 1 else " (mean ± standard deviation)"
 
 
-def _repeated_cell(metric: Repeated) -> str:
+def _repeated_cell(metric: MetricSummary) -> str:
     spread = "" if metric.deviation is None else f" ±{four_digits(metric.deviation)}"
     return f"{four_digits(metric.mean)}{spread}"

@@ -23,11 +23,11 @@ from typing import NoReturn
 import numpy as np
 import polars as pl
 
+from heterformer.arrays import Ints
 from heterformer.errors import InputError
 from heterformer.network.columns import node_column, own_name
 from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
-from heterformer.search.index import Rows
 
 MAX_LENGTH = 2000  # characters of a filter
 MAX_DEPTH = 32  # parentheses and nots within each other
@@ -101,7 +101,7 @@ class Columns:
         return series
 
 
-def matching_rows(network: Network, node_type: NodeType, where: str) -> Rows:
+def matching_rows(network: Network, node_type: NodeType, where: str) -> Ints:
     """The rows of the nodes that meet a filter, ascending. A missing value meets only tests for null.
 
     Args:

@@ -16,7 +16,7 @@ from heterformer.batches.visible import VisibleNetwork
 from heterformer.distributed import ProcessGroup
 from heterformer.errors import InputError
 from heterformer.files import CARD, filled, remove_file
-from heterformer.metrics import metric_heading, no_better_than_chance
+from heterformer.metrics import metric_heading, no_better_than_chance, watchable_metrics
 from heterformer.models.known_nodes import KnownNodes
 from heterformer.network.store import Network
 from heterformer.network.stratified import VALIDATION
@@ -27,7 +27,7 @@ from heterformer.training.early_stopping import EarlyStopping
 from heterformer.training.initial_weights import say_if_pairs_were_seen, take_over
 from heterformer.training.learner import Learner
 from heterformer.training.names import start_from_names
-from heterformer.training.options import WATCHABLE, TrainingOptions
+from heterformer.training.options import TrainingOptions
 from heterformer.training.run import Run
 from heterformer.training.signals import interruptible
 from heterformer.training.sinks.sink import Sink, numbers, open_sinks
@@ -280,7 +280,7 @@ class Trainer(Learner):
 
     def _shown_metrics(self) -> tuple[str, ...]:
         """The metrics of a line about a validation: the watched one, then two of each task."""
-        names = (name for task in self.options.tasks for name in WATCHABLE[task][:2])
+        names = (name for task in self.options.tasks for name in watchable_metrics(task)[:2])
         return tuple(dict.fromkeys((self.options.watched, *names)))
 
     def _validation_metrics(self) -> dict[str, float]:
