@@ -111,14 +111,14 @@ class DeviceData:
 
     def tensors(self) -> list[Tensor]:
         """All tensors that move."""
-        met: list[Tensor] = []
+        tensors: list[Tensor] = []
 
-        def meet(tensor: Tensor) -> Tensor:
-            met.append(tensor)
+        def collect(tensor: Tensor) -> Tensor:
+            tensors.append(tensor)
             return tensor
 
-        self._with_each(meet)
-        return met
+        self._with_each(collect)
+        return tensors
 
     def _with_each(self, change: Callable[[Tensor], Tensor]) -> Self:
         moving = [f.name for f in fields(self) if f.metadata != HOST]

@@ -192,7 +192,7 @@ class TrainingOptions:
     @property
     def watchable(self) -> tuple[str, ...]:
         """The metrics that early stopping can watch, the usual one first; with labels, theirs come first."""
-        from heterformer.metrics import watchable_metrics  # with NumPy, which --help does not need
+        from heterformer.metrics import watchable_metrics  # with NumPy, which help texts do without
 
         tasks = sorted(self.tasks, key=lambda task: task == "link_prediction")
         return tuple(name for task in tasks for name in watchable_metrics(task))
