@@ -21,7 +21,7 @@ from heterformer.tables import Sheet, four_digits, listed
 
 RANKING_HEADINGS = tuple(metric.narrow_heading or metric.heading for metric in RANKING_METRICS)
 SEEN, IN_SIGHT = "†", "‡"
-SEEN_BY_VECTORS = "the vectors were made with these pairs in sight, which flatters them"
+SEEN_BY_VECTORS = "these pairs were visible when the vectors were made, which inflates the metrics"
 HIDE_SPLIT = "'heterformer embed' with hide_split hides a run's held-out pairs"
 ALONE, POPULARITY, CHANCE = "alone", "popular", "chance"  # rows below a part's
 ALONE_NOTE = "alone: queries are read without their neighbours, as a search reads a text; keys with theirs"

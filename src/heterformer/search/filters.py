@@ -30,7 +30,7 @@ from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
 
 MAX_LENGTH = 2000  # characters of a filter
-MAX_DEPTH = 32  # parentheses and nots within each other
+MAX_DEPTH = 32  # nested parentheses and nots
 MAX_WHOLE = 2**53  # whole numbers up to here are exact as floats
 MAX_SHOWN_LENGTH = 40  # characters of a filter that an error shows
 
@@ -160,7 +160,7 @@ class _Parser:
     def _term(self) -> pl.Expr:
         self.depth += 1
         if self.depth > MAX_DEPTH:
-            _wrong(self.token, f"more than {MAX_DEPTH} parentheses and nots are within each other")
+            _wrong(self.token, f"more than {MAX_DEPTH} parentheses and nots are nested")
         if self._take("not"):
             condition = ~self._term()
         elif self._take("("):
