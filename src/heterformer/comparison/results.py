@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 
 from heterformer.arrays import Float64s
-from heterformer.comparison.job import Job, Result, query_ranks
+from heterformer.comparison.job import Job, RunResult, query_ranks
 from heterformer.comparison.options import ComparisonOptions
 from heterformer.comparison.significance import Difference, paired_bootstrap, repeated_t_test
 from heterformer.comparison.tuning import TunedRate
@@ -32,7 +32,7 @@ class SeedResult:
     path: Path
     status: Status
     reason: str = ""
-    result: Result | None = None
+    result: RunResult | None = None
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Row:
     seeds: tuple[SeedResult, ...]
 
     @property
-    def results(self) -> list[Result]:
+    def results(self) -> list[RunResult]:
         return [seed.result for seed in self.seeds if seed.result is not None]
 
     def has(self, metric: str) -> bool:
@@ -144,7 +144,7 @@ def gathered(
 
 def _seed_result(job: Job) -> SeedResult:
     if job.is_ranked():
-        return SeedResult(job.seed, job.path, "finished", result=Result.open(job.path))
+        return SeedResult(job.seed, job.path, "finished", result=RunResult.open(job.path))
     if job.failure.is_file():
         return SeedResult(job.seed, job.path, "failed", job.failure.read_text(encoding="utf-8"))
     return SeedResult(job.seed, job.path, "unfinished")

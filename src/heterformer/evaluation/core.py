@@ -27,7 +27,7 @@ from heterformer.evaluation.notes import Notes
 from heterformer.evaluation.open_run import OpenRun, open_run
 from heterformer.evaluation.options import LABEL_TASKS, EvaluateOptions
 from heterformer.evaluation.pair_ranking import rank_pairs
-from heterformer.evaluation.recommendation import Recommendation, recommendations
+from heterformer.evaluation.recommendation import RecommendationResult, recommendations
 from heterformer.network.labels import Labels, labelled_types, labels_of_type
 from heterformer.network.schema import NodeType, Relation
 from heterformer.network.split.draw import make_split
@@ -66,7 +66,7 @@ class Evaluation:
     link_prediction: list[LinkPrediction] = field(default_factory=list)
     by_width: dict[int, list[LinkPrediction]] = field(default_factory=dict)
     """Of a run that was trained at several widths: pairs of the predicted relations at each, widest first."""
-    recommendation: list[Recommendation] = field(default_factory=list)
+    recommendation: list[RecommendationResult] = field(default_factory=list)
     """Of predicted relations with a textless end, such as what users have bought."""
     seen: tuple[str, ...] = ()
     """Relations whose asked pairs were shown to the model in training: their figures flatter it."""

@@ -13,7 +13,7 @@ from heterformer.evaluation.clustering import ClusteringResult
 from heterformer.evaluation.core import Evaluation, NodeClassification, NodeClustering
 from heterformer.evaluation.link_prediction import LinkPrediction
 from heterformer.evaluation.options import TASKS, EvaluateOptions, Task
-from heterformer.evaluation.recommendation import Recommendation
+from heterformer.evaluation.recommendation import RecommendationResult
 from heterformer.metrics import CLASSIFICATION_METRICS, MetricSummary
 from heterformer.network.labels import LeftOut
 from heterformer.progress import say
@@ -86,7 +86,7 @@ class EarlierReport:
                         for width, one in values.get("by_width", {}).items()
                     },
                     "recommendation": [
-                        Recommendation.from_json(one) for one in values.get("recommendation", [])
+                        RecommendationResult.from_json(one) for one in values.get("recommendation", [])
                     ],
                     "seen": tuple(values["seen_in_training"]),
                     "seen_by_vectors": None if by_vectors is None else tuple(by_vectors),

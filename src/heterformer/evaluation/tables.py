@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from heterformer.evaluation.classification import CLASSIFIERS
 from heterformer.evaluation.core import NodeClassification, NodeClustering
 from heterformer.evaluation.link_prediction import LinkPrediction
-from heterformer.evaluation.recommendation import Recommendation
+from heterformer.evaluation.recommendation import RecommendationResult
 from heterformer.metrics import (
     CLASSIFICATION_METRICS,
     CLUSTERING_METRICS,
@@ -148,7 +148,7 @@ def clustering_table(results: Sequence[NodeClustering], title: str) -> Sheet:
     return Sheet(title, headings, tuple(rows), note, text_columns=1)
 
 
-def recommendation_table(results: Sequence[Recommendation], title: str) -> Sheet:
+def recommendation_table(results: Sequence[RecommendationResult], title: str) -> Sheet:
     """By relation, part and group of pairs; below each, what popularity gives."""
     lines = []
     for one in results:
