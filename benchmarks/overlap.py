@@ -24,8 +24,8 @@ import torch
 from trainers import save_tiny_backbone
 
 from heterformer import Network, Run, TrainingOptions
-from heterformer.batches.batch import PairBatch
 from heterformer.batches.prefetch import Prefetcher
+from heterformer.batches.slices import SlicedBatch
 from heterformer.training.loop import Trainer
 
 
@@ -45,7 +45,11 @@ def new_trainer(network: Network, folder: Path, backbone: str, batch_size: int) 
     return Trainer(network, run, options)
 
 
-def take_steps(trainer: Trainer, batch: Callable[[int, int], PairBatch], steps: int) -> Steps:
+def made_when_asked_for(trainer: Trainer) -> Callable[[int, int], SlicedBatch]:
+    return lambda epoch, step: trainer.slice_batch(trainer.batches.batch(epoch, step))
+
+
+def take_steps(trainer: Trainer, batch: Callable[[int, int], SlicedBatch], steps: int) -> Steps:
     waited, losses, began = 0.0, [], time.perf_counter()
     for number in range(steps):
         trainer.position.step = number
@@ -74,10 +78,11 @@ def main() -> None:
         def trainer(name: str) -> Trainer:
             return new_trainer(network, Path(folder) / name, backbone, options.batch_size)
 
-        take_steps(trainer("first"), trainer("first").batches.batch, 2)  # what a first step alone has to do
+        first = trainer("first")
+        take_steps(first, made_when_asked_for(first), 2)  # what a first step alone has to do
         plain, overlapped = trainer("plain"), trainer("overlapped")
-        alone = take_steps(plain, plain.batches.batch, steps)
-        with Prefetcher(overlapped.batches) as ahead:
+        alone = take_steps(plain, made_when_asked_for(plain), steps)
+        with Prefetcher(overlapped.batches, overlapped.slice_batch) as ahead:
             together = take_steps(overlapped, ahead.batch, steps)
     print(f"{steps} steps of {options.batch_size} pairs on {options.threads} thread(s)")
     for name, taken in (("made when asked for", alone), ("made ahead by a thread", together)):

@@ -24,7 +24,7 @@ from heterformer.metrics import (
     QUERY_ALONE_METRICS,
     RANKING_METRICS,
     REGRESSION_METRICS,
-    Repeated,
+    MetricSummary,
     chance_metrics,
     classification_metrics,
     decided,
@@ -33,6 +33,7 @@ from heterformer.metrics import (
     ranking_metrics,
     recommendation_metrics,
     regression_metrics,
+    watchable_metrics,
 )
 from tests.networks import few
 
@@ -145,14 +146,14 @@ def test_nothing_to_score() -> None:
 
 
 def test_mean_and_sample_deviation() -> None:
-    found = Repeated.from_values([0.5, 0.7, 0.9])
+    found = MetricSummary.from_values([0.5, 0.7, 0.9])
     assert found.values == (0.5, 0.7, 0.9)
     assert found.mean == pytest.approx(0.7)
     assert found.deviation == pytest.approx((2 * 0.2**2 / 2) ** 0.5)
 
 
 def test_one_value_has_no_deviation() -> None:
-    assert Repeated.from_values(iter([0.5])) == Repeated((0.5,), 0.5, None)
+    assert MetricSummary.from_values(iter([0.5])) == MetricSummary((0.5,), 0.5, None)
 
 
 def test_chance_is_the_mean_over_all_ranks() -> None:
@@ -198,6 +199,13 @@ def test_regression_metrics_are_scikit_learns() -> None:
     assert values["rmse"] == pytest.approx(root_mean_squared_error(truth, predicted))
     assert values["mae"] == pytest.approx(mean_absolute_error(truth, predicted))
     assert list(values) == [metric.name for metric in REGRESSION_METRICS]
+
+
+def test_what_early_stopping_can_watch_is_better_if_higher() -> None:
+    """And the first is what it watches unless another one is chosen."""
+    assert watchable_metrics("link_prediction") == ("prec", "mrr", "ndcg")
+    assert watchable_metrics("classification") == ("macro", "micro")
+    assert watchable_metrics("regression") == ("r2",)
 
 
 def test_scores_decide_classes() -> None:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 AnyInts = NDArray[np.integer[Any]]
+AnyFloats = NDArray[np.floating[Any]]
 Float32s = NDArray[np.float32]
 Float64s = NDArray[np.float64]
 Bools = NDArray[np.bool_]

@@ -36,6 +36,7 @@ class RankingMetric:
         narrow_heading: A heading for tables of many columns, if the usual one is too wide.
         tested: Whether a comparison tests the difference between models.
         in_narrow_tables: Whether a comparison has room for it on a screen.
+        watched: Whether early stopping watches it unless another one is chosen.
     """
 
     name: str
@@ -46,6 +47,7 @@ class RankingMetric:
     narrow_heading: str = ""
     tested: bool = False
     in_narrow_tables: bool = True
+    watched: bool = False
 
     def query_alone(self) -> RankingMetric:
         """The same metric of queries that are read without their neighbours, as a search reads a text."""
@@ -88,7 +90,7 @@ def discounted_gain(ranks: Ranks) -> Float64s:
 
 
 RANKING_METRICS = (
-    RankingMetric("prec", "PREC", ("in_batch", "prec"), "in_batch", hits_at(1), tested=True),
+    RankingMetric("prec", "PREC", ("in_batch", "prec"), "in_batch", hits_at(1), tested=True, watched=True),
     RankingMetric("mrr", "MRR", ("in_batch", "mrr"), "in_batch", reciprocal_rank, tested=True),
     RankingMetric("ndcg", "NDCG", ("in_batch", "ndcg"), "in_batch", discounted_gain),
     RankingMetric("full_mrr", "full MRR", ("full", "mrr"), "full", reciprocal_rank, tested=True),
@@ -205,6 +207,8 @@ class LabelMetric:
     name: str
     heading: str
     compute: Callable[[Any, Any], float]
+    watched: bool = False  # as of ranking metrics
+    higher_is_better: bool = True
 
 
 def micro_f1(truth: Bools, predicted: Bools) -> float:
@@ -271,17 +275,28 @@ def determination(truth: NDArray[Any], predicted: NDArray[Any]) -> float:
 
 CLASSIFICATION_METRICS = (
     LabelMetric("micro", "micro F1", micro_f1),
-    LabelMetric("macro", "macro F1", macro_f1),
+    LabelMetric("macro", "macro F1", macro_f1, watched=True),
 )
 REGRESSION_METRICS = (
-    LabelMetric("r2", "R²", determination),
-    LabelMetric("rmse", "RMSE", root_mean_squared_error),
-    LabelMetric("mae", "MAE", mean_absolute_error),
+    LabelMetric("r2", "R²", determination, watched=True),
+    LabelMetric("rmse", "RMSE", root_mean_squared_error, higher_is_better=False),
+    LabelMetric("mae", "MAE", mean_absolute_error, higher_is_better=False),
 )
 CLUSTERING_METRICS = (
     LabelMetric("nmi", "NMI", normalized_mutual_information),
     LabelMetric("ari", "ARI", adjusted_rand_index),
 )
+
+
+def watchable_metrics(task: str) -> tuple[str, ...]:
+    """The names of a task's metrics that early stopping can maximise, the usual one first."""
+    metrics: Iterable[RankingMetric | LabelMetric]
+    if task == "link_prediction":
+        metrics = [m for m in RANKING_METRICS if m.ranking == "in_batch"]  # as pairs are validated
+    else:
+        every = {"classification": CLASSIFICATION_METRICS, "regression": REGRESSION_METRICS}[task]
+        metrics = [m for m in every if m.higher_is_better]
+    return tuple(m.name for m in sorted(metrics, key=lambda m: not m.watched))
 
 
 def metric_heading(name: str) -> str:
@@ -306,7 +321,7 @@ def clustering_metrics(truth: NDArray[Any], clusters: NDArray[Any]) -> dict[str,
 
 
 @dataclass(frozen=True)
-class Repeated:
+class MetricSummary:
     """A metric's values in the order of the repeats, their mean and their spread."""
 
     values: tuple[float, ...]
@@ -315,16 +330,16 @@ class Repeated:
     """The sample standard deviation; one value has none."""
 
     @classmethod
-    def from_values(cls, values: Iterable[float]) -> Repeated:
+    def from_values(cls, values: Iterable[float]) -> MetricSummary:
         values = tuple(map(float, values))
         return cls(values, fmean(values), stdev(values) if len(values) > 1 else None)
 
     @classmethod
-    def from_repeats(cls, repeats: Iterable[Mapping[str, float]]) -> dict[str, Repeated]:
+    def from_repeats(cls, repeats: Iterable[Mapping[str, float]]) -> dict[str, MetricSummary]:
         """By metric, from what each repeat measured."""
         repeats = list(repeats)
         return {name: cls.from_values(repeat[name] for repeat in repeats) for name in repeats[0]}
 
     @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> Repeated:
+    def from_json(cls, values: Mapping[str, Any]) -> MetricSummary:
         return cls(tuple(values["values"]), values["mean"], values["deviation"])

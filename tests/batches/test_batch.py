@@ -70,6 +70,7 @@ def test_a_batch_is_moved_with_all_that_it_holds() -> None:
         centers=torch.tensor([1, 0]),
         neighbors={edge_type: Neighbors(torch.tensor([0]), torch.tensor([0]))},
         textless={"author": torch.tensor([4])},
+        text_rows=torch.tensor([8, 9]),
         task="cites",
         pairs=1,
         false_negatives=torch.zeros(1, 1, dtype=torch.bool),
@@ -81,3 +82,4 @@ def test_a_batch_is_moved_with_all_that_it_holds() -> None:
     tensors = (moved.texts.tokens, moved.texts.offsets, moved.centers, edges.center, edges.node)
     assert all(t.is_meta for t in (*tensors, moved.textless["author"], moved.false_negatives))
     assert not batch.centers.is_meta
+    assert moved.text_rows is batch.text_rows, "by which the processor finds stored states"

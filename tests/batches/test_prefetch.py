@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,11 @@ def new_batches(**more: Any) -> TrainingBatches:
     return TrainingBatches(batcher, SPLIT.train, 16, seed=3, steps_at_once=4, neighbor_dropout=0.3, **more)
 
 
+def whole(batch: PairBatch) -> PairBatch:
+    """Batches as they are made, in no slices."""
+    return batch
+
+
 def assert_same(found: PairBatch, expected: PairBatch) -> None:
     assert torch.equal(found.texts.tokens, expected.texts.tokens)
     assert torch.equal(found.centers, expected.centers)
@@ -45,7 +49,7 @@ def places(batches: TrainingBatches, epochs: int) -> list[tuple[int, int]]:
 @pytest.mark.parametrize("ahead", [1, 3, None])
 def test_the_same_batches_in_order(ahead: int | None) -> None:
     plain = new_batches(fresh=True)
-    with Prefetcher(new_batches(fresh=True), ahead) as prefetcher:
+    with Prefetcher(new_batches(fresh=True), whole, ahead=ahead) as prefetcher:
         for place in places(plain, 3):
             assert_same(prefetcher.batch(*place), plain.batch(*place))
         thread = prefetcher._thread
@@ -55,7 +59,7 @@ def test_the_same_batches_in_order(ahead: int | None) -> None:
 
 def test_any_order() -> None:
     plain = new_batches()
-    with Prefetcher(new_batches()) as prefetcher:
+    with Prefetcher(new_batches(), whole) as prefetcher:
         for place in ((1, 2), (1, 3), (0, 0), (0, 0), (0, 1), (5, plain.steps_per_epoch - 1), (6, 0)):
             assert_same(prefetcher.batch(*place), plain.batch(*place))
 
@@ -65,7 +69,7 @@ def test_other_negatives_count_at_once() -> None:
     queries = np.unique(SPLIT.train[:, 0])
     rows = np.random.default_rng(0).integers(0, 200, (len(queries), 2))
     plain, ahead = new_batches(), new_batches()
-    with Prefetcher(ahead) as prefetcher:
+    with Prefetcher(ahead, whole) as prefetcher:
         assert_same(prefetcher.batch(0, 0), plain.batch(0, 0))
         for batches in (plain, ahead):
             batches.use(HardNegatives(queries, rows))
@@ -78,7 +82,7 @@ def test_others_may_look_at_batches_meanwhile() -> None:
     """A refresh of cached states looks at the batches of coming steps while the thread makes some."""
     plain, ahead = new_batches(fresh=True), new_batches(fresh=True)
     expected = [plain.batch(*place) for place in places(plain, 4)]
-    with Prefetcher(ahead, 1) as prefetcher:
+    with Prefetcher(ahead, whole, ahead=1) as prefetcher:
         for number, place in enumerate(places(plain, 4)):
             assert_same(ahead.of_run_step(len(expected) - 1 - number), expected[-1 - number])
             (_, found), (_, pairs) = (b.pairs_of_run_step(number) for b in (ahead, plain))
@@ -96,7 +100,7 @@ def test_a_mistake_in_the_thread_is_the_callers(monkeypatch: pytest.MonkeyPatch)
         return made(self, epoch, start, count)
 
     monkeypatch.setattr(TrainingBatches, "_make", failing)
-    with Prefetcher(batches) as prefetcher:
+    with Prefetcher(batches, whole) as prefetcher:
         for step in range(4):
             prefetcher.batch(0, step)
         with pytest.raises(OSError, match="the disk is gone"):
@@ -116,23 +120,6 @@ def test_a_thread_makes_them_ahead() -> None:
         return make(epoch, start, count)
 
     batches._make = noted  # type: ignore[method-assign]
-    with Prefetcher(batches) as prefetcher:
+    with Prefetcher(batches, whole) as prefetcher:
         prefetcher.batch(0, 0)
         assert made.wait(60)
-
-
-def test_batches_for_a_gpu_are_pinned(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Without one, that every tensor is asked to be."""
-    pinned: list[int] = []
-
-    def pin(tensor: torch.Tensor) -> torch.Tensor:
-        pinned.append(tensor.data_ptr())
-        return tensor
-
-    monkeypatch.setattr(torch.Tensor, "pin_memory", pin)
-    with Prefetcher(new_batches(), pin=True) as prefetcher:
-        batch = prefetcher.batch(0, 0)
-    tensors = [batch.texts.tokens, batch.texts.offsets, batch.centers, batch.text_rows, batch.false_negatives]
-    tensors += [tensor for edges in batch.neighbors.values() for tensor in (edges.center, edges.node)]
-    tensors += batch.textless.values()
-    assert {tensor.data_ptr() for tensor in tensors if tensor is not None} <= set(pinned)

@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from heterformer.batches.priority import Allowed, smallest_priorities
+from heterformer.batches.priority import EdgeFilter, smallest_priorities
 from heterformer.batches.randomness import stream_key
 from heterformer.batches.sampling import sample_by_priority
 from heterformer.batches.visible import VisibleAdjacency
@@ -25,11 +25,11 @@ def star(weights: list[float] | None, degree: int, centers: int = 1) -> VisibleA
     return VisibleAdjacency(Adjacency.from_edges([edges], centers, degree, 1, [own], [None]), NOTHING)
 
 
-def drawn(view: VisibleAdjacency, fan_out: int, allowed: Allowed = Allowed()) -> Counter[int]:  # noqa: B008
+def drawn(view: VisibleAdjacency, fan_out: int, allowed: EdgeFilter = EdgeFilter()) -> Counter[int]:  # noqa: B008
     """How often each neighbour of the first centre is drawn, by many keys at once."""
     keys = np.array([stream_key(number) for number in range(DRAWS)], dtype=np.uint64)
     centers = np.zeros(DRAWS, dtype=np.int64)
-    repeated = Allowed(
+    repeated = EdgeFilter(
         *(None if a is None else np.broadcast_to(a, DRAWS) for a in allowed[:2]), allowed.times
     )
     return Counter(sample_by_priority(view, centers, fan_out, keys, repeated).neighbor.tolist())
@@ -59,12 +59,12 @@ def test_equal_weights_are_drawn_as_none() -> None:
 
 def test_what_is_not_allowed_is_not_drawn() -> None:
     view = star(None, 5)
-    without = drawn(view, 5, Allowed(without=np.array(3)))
+    without = drawn(view, 5, EdgeFilter(without=np.array(3)))
     assert set(without) == {0, 1, 2, 4}
     times = np.array([1.0, 2.0, 3.0, 4.0, -np.inf])
-    assert set(drawn(view, 5, Allowed(until=np.array(3.0), times=times))) == {0, 1, 2, 4}
-    assert set(drawn(view, 5, Allowed(until=np.array(-np.inf), times=times))) == {4}
-    assert set(drawn(view, 5, Allowed(np.array(4), np.array(1.5), times))) == {0}
+    assert set(drawn(view, 5, EdgeFilter(until=np.array(3.0), times=times))) == {0, 1, 2, 4}
+    assert set(drawn(view, 5, EdgeFilter(until=np.array(-np.inf), times=times))) == {4}
+    assert set(drawn(view, 5, EdgeFilter(np.array(4), np.array(1.5), times))) == {0}
 
 
 @pytest.mark.parametrize("weights", [None, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]])
@@ -83,6 +83,6 @@ def test_blocks_of_any_size_give_the_same(weights: list[float] | None) -> None:
 
 def test_a_sample_does_not_depend_on_the_other_centers() -> None:
     view = star([1.0, 2.0, 3.0, 4.0], 4, centers=3)
-    together = sample_by_priority(view, np.array([0, 1, 2]), 2, stream_key(5), Allowed())
-    alone = sample_by_priority(view, np.array([1]), 2, stream_key(5), Allowed())
+    together = sample_by_priority(view, np.array([0, 1, 2]), 2, stream_key(5), EdgeFilter())
+    alone = sample_by_priority(view, np.array([1]), 2, stream_key(5), EdgeFilter())
     assert alone.neighbor.tolist() == together.neighbor[together.center == 1].tolist()

@@ -8,6 +8,7 @@ import tyro
 
 from heterformer.cli import main as cli
 from heterformer.cli.help_texts import REGISTRY, help_text
+from heterformer.metrics import watchable_metrics
 from heterformer.models.options import MODEL_OPTIONS
 from heterformer.training.options import TrainingOptions
 
@@ -59,6 +60,12 @@ def test_every_option_has_help_without_a_line_break(options: type) -> None:
         text = help_text(options, option.name)
         assert (text is None) is (option.name in groups), option.name
         assert "\n" not in (text or "")
+
+
+def test_help_names_every_metric_that_early_stopping_can_watch() -> None:
+    words = (help_text(TrainingOptions, "watch") or "").replace(",", "").split()
+    tasks = ("link_prediction", "classification", "regression")
+    assert {name for task in tasks for name in watchable_metrics(task)} <= set(words)
 
 
 @pytest.mark.parametrize("command", ["train", "compare"])

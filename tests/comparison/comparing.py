@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from heterformer.comparison.core import compare
-from heterformer.comparison.job import COST, RANKS, RESULT, Cost, Job, Result
+from heterformer.comparison.job import COST, RANKS, RESULT, Cost, Job, RunResult
 from heterformer.comparison.results import Comparison
 from heterformer.files import CARD
 from heterformer.network.store import Network
@@ -70,7 +70,7 @@ def save_result(path: Path, ranks: np.ndarray[Any, Any], outdated: bool = False)
         figures |= figures_of(ranks + odd, full + odd, "alone_")
         references = {"chance": figures_of(ranks + 50, full + 500)}
         references["popularity"] = figures_of(ranks + 5, full + 50)
-    result = Result(
+    result = RunResult(
         figures=figures,
         pairs=len(ranks),
         full_queries=len(ranks),

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from heterformer.comparison.child_process import run_in_child
-from heterformer.comparison.job import Job, Result
+from heterformer.comparison.job import Job, RunResult
 from heterformer.comparison.variants import VARIANTS
 from tests.learning import tiny_network, tiny_options, tiny_reader
 
@@ -29,7 +29,7 @@ def run_script(job: Job, script: str) -> None:
 def test_a_run_in_a_process_of_its_own(job: Job) -> None:
     run_in_child(job)
     assert job.is_ranked()
-    assert Result.open(job.path).cost.memory > 50
+    assert RunResult.open(job.path).cost.memory > 50
     assert not job.failure.exists()
 
 

@@ -14,7 +14,7 @@ from heterformer.comparison.job import (
     RANKS,
     RESULT,
     Job,
-    Result,
+    RunResult,
     carry_out,
     job_lock,
     one_sentence,
@@ -52,7 +52,7 @@ def test_a_job_survives_its_way_to_another_process(tmp_path: Path) -> None:
 
 def test_the_figures_are_those_of_evaluate(done: Job) -> None:
     (expected,) = link_prediction_of(open_run(done.path), ("test",))
-    result = Result.open(done.path)
+    result = RunResult.open(done.path)
     assert result.figures == expected.metrics
     assert set(result.figures) > {metric.name for metric in RANKING_METRICS}
     assert (result.chance, result.popularity) == (expected.chance, expected.popularity)
@@ -64,7 +64,7 @@ def test_the_figures_are_those_of_evaluate(done: Job) -> None:
 
 
 def test_the_ranks_are_what_the_figures_are_means_of(done: Job) -> None:
-    ranks, figures = query_ranks(done.path), Result.open(done.path).figures
+    ranks, figures = query_ranks(done.path), RunResult.open(done.path).figures
     assert (ranks["in_batch"] == 1).mean() == pytest.approx(figures["prec"])
     assert (1 / ranks["full"]).mean() == pytest.approx(figures["full_mrr"])
     assert (ranks["alone_in_batch"] == 1).mean() == pytest.approx(figures["alone_prec"])
@@ -73,15 +73,15 @@ def test_the_ranks_are_what_the_figures_are_means_of(done: Job) -> None:
 
 
 def test_a_metric_that_an_older_result_lacks_follows_from_its_ranks(done: Job, tmp_path: Path) -> None:
-    values, expected = json.loads((done.path / RESULT).read_text()), Result.open(done.path)
+    values, expected = json.loads((done.path / RESULT).read_text()), RunResult.open(done.path)
     del values["figures"]["hits_10"]
     (tmp_path / RESULT).write_text(json.dumps(values))
     (tmp_path / RANKS).write_bytes((done.path / RANKS).read_bytes())
-    assert Result.open(tmp_path) == expected
+    assert RunResult.open(tmp_path) == expected
 
 
 def test_the_cost_is_noted(done: Job) -> None:
-    result = Result.open(done.path)
+    result = RunResult.open(done.path)
     model = Run(done.path).model()
     assert result.parameters == sum(p.numel() for p in model.parameters())
     schema = tiny_network().schema
@@ -102,19 +102,19 @@ def test_a_job_is_finished_when_its_budget_is_used_up(done: Job) -> None:
 def test_a_finished_training_whose_ranking_was_interrupted_is_only_ranked(tmp_path: Path) -> None:
     found = job(tmp_path, "bert")
     carry_out(found)
-    before, metrics = Result.open(found.path), (found.path / "metrics.jsonl").stat().st_mtime_ns
+    before, metrics = RunResult.open(found.path), (found.path / "metrics.jsonl").stat().st_mtime_ns
     weights = (found.path / "model.safetensors").stat().st_mtime_ns
     (found.path / RESULT).unlink()
     assert not found.is_ranked()
     carry_out(found)
-    assert Result.open(found.path).figures == before.figures
+    assert RunResult.open(found.path).figures == before.figures
     assert (found.path / "model.safetensors").stat().st_mtime_ns == weights
     assert metrics <= (found.path / "metrics.jsonl").stat().st_mtime_ns
 
 
 def test_a_run_that_an_earlier_version_ranked_is_ranked_anew(done: Job, tmp_path: Path) -> None:
     path = shutil.copytree(done.path, tmp_path / "runs" / "heterformer" / "seed-4")
-    found, expected = replace(done, out=tmp_path), Result.open(path)
+    found, expected = replace(done, out=tmp_path), RunResult.open(path)
     values = json.loads((path / RESULT).read_text())
     del values["chance"], values["popularity"]
     (path / RESULT).write_text(json.dumps(values))
@@ -122,18 +122,18 @@ def test_a_run_that_an_earlier_version_ranked_is_ranked_anew(done: Job, tmp_path
     assert not found.is_done()
     carry_out(found)
     assert found.is_done()
-    assert Result.open(path).figures == expected.figures
+    assert RunResult.open(path).figures == expected.figures
 
 
 def test_the_test_pairs_are_ranked_in_the_precision_of_the_run(tmp_path: Path) -> None:
     found = job(tmp_path, "bert")
     carry_out(found)
-    exact, config = Result.open(found.path), found.path / "config.yaml"
+    exact, config = RunResult.open(found.path), found.path / "config.yaml"
     config.write_text(config.read_text().replace("precision: 'no'", "precision: bf16"))
     rank_test_pairs(found.path)
-    assert Result.open(found.path).figures != exact.figures
+    assert RunResult.open(found.path).figures != exact.figures
     rounded = evaluate(found.path, tasks=("link_prediction",), parts=("test",), precision="bf16")
-    assert Result.open(found.path).figures == rounded.link_prediction[0].metrics
+    assert RunResult.open(found.path).figures == rounded.link_prediction[0].metrics
 
 
 def test_a_larger_budget_goes_on_and_is_ranked_anew(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_a_larger_budget_goes_on_and_is_ranked_anew(tmp_path: Path) -> None:
     seconds = json.loads((tmp_path / "runs/bert/seed-0" / COST).read_text())["seconds"]
     longer = job(tmp_path, "bert", max_steps=6)
     carry_out(longer)
-    result = Result.open(longer.path)
+    result = RunResult.open(longer.path)
     assert longer.is_ranked()
     assert result.steps == 6
     assert result.cost.seconds > seconds  # the time of both

@@ -10,7 +10,7 @@ import pytest
 
 from heterformer.cli.command_lines import compare_command
 from heterformer.comparison.core import compare, finished_comparison
-from heterformer.comparison.job import Job, Result, carry_out
+from heterformer.comparison.job import Job, RunResult, carry_out
 from heterformer.comparison.label_tasks import LABELS, LabelResult, label_heading
 from heterformer.comparison.options import ComparisonOptions
 from heterformer.comparison.results import Comparison
@@ -57,7 +57,7 @@ def test_the_figures_are_those_of_evaluate(found: Comparison) -> None:
         classification=QUICK.classification,
         clustering=QUICK.clustering,
     )
-    evaluation, figures = evaluate(path, options), Result.open(path).figures
+    evaluation, figures = evaluate(path, options), RunResult.open(path).figures
     for one in evaluation.classification:
         mean = one.result.scores["mlp"]["micro"].mean
         assert figures[f"{one.node_type}.{one.setting}.micro"] == pytest.approx(mean)

@@ -9,7 +9,7 @@ import torch
 from heterformer.arrays import Ints
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.evaluation.link_prediction import PairSet
-from heterformer.evaluation.recommendation import Recommendation, recommendations, whole_queries
+from heterformer.evaluation.recommendation import RecommendationResult, recommendations, whole_queries
 from heterformer.network.split.draw import make_split
 from heterformer.network.split.options import SplitOptions
 from tests.shop import shop
@@ -20,7 +20,7 @@ def dot(queries: torch.Tensor, keys: torch.Tensor) -> torch.Tensor:
 
 
 @pytest.fixture(scope="module")
-def results() -> tuple[list[Recommendation], np.ndarray, SplitOptions]:
+def results() -> tuple[list[RecommendationResult], np.ndarray, SplitOptions]:
     options = SplitOptions(divide="pairs", cold=0.2, hold_out=0.2, train=0.5, validation=0.1)
     network, rng = shop(), np.random.default_rng(0)
     split = make_split(network, options)
@@ -48,7 +48,7 @@ def by_hand(scores: np.ndarray, pairs: np.ndarray, candidates: np.ndarray, known
 
 
 def test_the_figures_are_those_of_a_plain_loop(
-    results: tuple[list[Recommendation], np.ndarray, SplitOptions],
+    results: tuple[list[RecommendationResult], np.ndarray, SplitOptions],
 ) -> None:
     found, scores, options = results
     network = shop()
@@ -71,7 +71,7 @@ def test_the_figures_are_those_of_a_plain_loop(
         assert one.metrics["recall_20"] == pytest.approx(expected[one.group]), one.group
     assert found[1].candidates == len(cold)
     assert found[0].pairs == len(split.test)
-    assert Recommendation.from_json(found[1].to_json()) == found[1]
+    assert RecommendationResult.from_json(found[1].to_json()) == found[1]
 
 
 def test_between_texts_there_are_no_lists() -> None:

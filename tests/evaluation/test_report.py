@@ -185,7 +185,7 @@ def test_whoever_evaluates_vectors_that_saw_the_pairs_is_told(
     main(["embed", str(run), str(tmp_path / "hiding"), "--hide-split"])
     shown, page, values = told(tmp_path / "whole.parquet")
     assert values["seen_by_vectors"] == ["cites", "written_by", "published_in"]
-    assert "The vectors were made with these pairs in sight, which flatters them: cites" in page
+    assert "These pairs were visible when the vectors were made, which inflates the metrics: cites" in page
     assert "hide_split hides" in page
     assert "‡cites" in shown
     assert "hide_split hides" in shown
@@ -194,7 +194,7 @@ def test_whoever_evaluates_vectors_that_saw_the_pairs_is_told(
         shown, page, values = told(tmp_path / name)
         assert values["seen_by_vectors"] == ["written_by", "published_in"]  # drawn for the evaluation
         assert "‡cites" not in shown
-        assert "flatters them: written_by, published_in." in page
+        assert "inflates the metrics: written_by, published_in." in page
         assert values["link_prediction"]["cites"]["test"]["full"]["mrr"] != flattered
     frame = pl.read_parquet(tmp_path / "hiding.parquet").select("id", "type", "vector")
     frame.write_parquet(tmp_path / "unknown.parquet")

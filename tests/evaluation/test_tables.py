@@ -9,7 +9,7 @@ from rich.console import Console
 
 from heterformer.evaluation.classification import CLASSIFIERS, ClassificationResult
 from heterformer.evaluation.clustering import ClusteringResult
-from heterformer.evaluation.core import Classified, Clustered
+from heterformer.evaluation.core import NodeClassification, NodeClustering
 from heterformer.evaluation.link_prediction import LinkPrediction
 from heterformer.evaluation.page import link_prediction_json
 from heterformer.evaluation.tables import (
@@ -23,7 +23,7 @@ from heterformer.metrics import (
     CLUSTERING_METRICS,
     QUERY_ALONE_METRICS,
     RANKING_METRICS,
-    Repeated,
+    MetricSummary,
 )
 
 
@@ -156,7 +156,7 @@ def test_earlier_json_opens() -> None:
     expected = result("test", 0.2)
     assert LinkPrediction.from_json(json.loads(json.dumps(expected.to_json()))) == expected
     clusters = ClusteringResult(
-        20, {"a": 10}, {m.name: Repeated.from_values([0.5]) for m in CLUSTERING_METRICS}
+        20, {"a": 10}, {m.name: MetricSummary.from_values([0.5]) for m in CLUSTERING_METRICS}
     )
     values = json.loads(json.dumps(clusters.to_json()))
     assert values["nmi"] == {"values": [0.5], "mean": 0.5, "deviation": None}
@@ -175,14 +175,14 @@ def test_earlier_json_opens() -> None:
     ],
 )
 def test_one_repeat_has_no_deviation(count: int, splits: str, runs: str) -> None:
-    repeated = Repeated.from_values([0.5] * count)
+    repeated = MetricSummary.from_values([0.5] * count)
     scores = {name: {m.name: repeated for m in CLASSIFICATION_METRICS} for name in CLASSIFIERS}
     classes, parts = {"a": 10, "b": 10}, ((14, 2, 4),) * count
     classified = ClassificationResult(20, classes, (), False, 1.0, parts, 0.001, scores)
-    table = classification_table([Classified("paper", "transductive", classified)], "classification")
+    table = classification_table([NodeClassification("paper", "transductive", classified)], "classification")
     assert table.note.endswith(splits)
     clusters = ClusteringResult(20, classes, {metric.name: repeated for metric in CLUSTERING_METRICS})
-    assert runs in clustering_table([Clustered("paper", clusters)], "clustering").note
+    assert runs in clustering_table([NodeClustering("paper", clusters)], "clustering").note
 
 
 def test_widths_are_one_below_the_other() -> None:

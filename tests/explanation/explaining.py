@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from heterformer.explanation.core import (
-    Close,
+    CloseNeighbor,
     Layer,
-    Sampled,
+    SampledNeighbor,
     TextExplanation,
     TextlessExplanation,
     VirtualToken,
 )
 from heterformer.network.build.frames import temporary_folder
 from heterformer.network.store import Network
-from heterformer.search.searcher import Named
+from heterformer.search.searcher import NamedNode
 from heterformer.training.run import Run
 from heterformer.training.train import train
 from tests.learning import tiny_network, tiny_options, tiny_reader
@@ -41,14 +41,14 @@ def untrained(path: Path, network: Network, **changes: Any) -> Path:
 def text_explanation(**changes: Any) -> TextExplanation:
     """A paper of seven tokens with three neighbours, in three layers."""
     papers = (
-        Sampled("paper", "p2", "Neural machine translation", "cites", "out", (0.6, 0.4), 0.5),
-        Sampled("paper", "p3", "BERT", "cites", "in", (0.2, 0.4), 0.3),
+        SampledNeighbor("paper", "p2", "Neural machine translation", "cites", "out", (0.6, 0.4), 0.5),
+        SampledNeighbor("paper", "p3", "BERT", "cites", "in", (0.2, 0.4), 0.3),
     )
-    authors = (Sampled("author", "a1", "a1", "written_by", "out", (0.1, 0.1), 0.1),)
+    authors = (SampledNeighbor("author", "a1", "a1", "written_by", "out", (0.1, 0.1), 0.1),)
     values: dict[str, Any] = {
         "run": "runs/small",
         "warm_up": True,
-        "node": Named("paper", "p1", TITLE),
+        "node": NamedNode("paper", "p1", TITLE),
         "queries": "cls",
         "tokens": WORDS,
         "layers": (
@@ -75,7 +75,7 @@ def text_only_explanation() -> TextExplanation:
 def textless_explanation(count: int = 2) -> TextlessExplanation:
     """An author with some papers."""
     closest = (
-        Close("paper", "p1", TITLE, "written_by", "in", 12.345678),
-        Close("paper", "p2", "p2", "edits", "out", -0.5),
+        CloseNeighbor("paper", "p1", TITLE, "written_by", "in", 12.345678),
+        CloseNeighbor("paper", "p2", "p2", "edits", "out", -0.5),
     )
-    return TextlessExplanation("runs/small", Named("author", "a1", "Jane Doe"), 1200, closest[:count])
+    return TextlessExplanation("runs/small", NamedNode("author", "a1", "Jane Doe"), 1200, closest[:count])

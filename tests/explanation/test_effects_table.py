@@ -11,7 +11,7 @@ from rich.console import Console
 from heterformer.explanation.effects import KindEffect, LeaveOneOut, NeighborEffect, WordEffect
 from heterformer.explanation.effects_figure import draw_leave_one_out, leave_one_out_path
 from heterformer.explanation.effects_table import leave_one_out_tables
-from heterformer.search.searcher import Named
+from heterformer.search.searcher import NamedNode
 from tests.explanation.explaining import TITLE
 from tests.pictures import check_picture
 
@@ -24,8 +24,8 @@ def effects(pair: bool, words: int = 6) -> LeaveOneOut:
 
     return LeaveOneOut(
         run="runs/small",
-        node=Named("paper", "p1", TITLE),
-        pair=Named("author", "a/1", "Jane Doe") if pair else None,
+        node=NamedNode("paper", "p1", TITLE),
+        pair=NamedNode("author", "a/1", "Jane Doe") if pair else None,
         score=score(12.5),
         kinds=(
             KindEffect(0.9, 0.1, score(-3.25), "text", words, "", "", ""),
@@ -78,6 +78,6 @@ def test_the_figure(tmp_path: Path, pair: bool) -> None:
 
 
 def test_the_figure_of_a_node_without_anything(tmp_path: Path) -> None:
-    found = LeaveOneOut("runs/small", Named("paper", "p1", TITLE), None, None, (), (), ())
+    found = LeaveOneOut("runs/small", NamedNode("paper", "p1", TITLE), None, None, (), (), ())
     draw_leave_one_out(found, tmp_path / "figure.png", top=5)
     assert (tmp_path / "figure.png").stat().st_size > 1000

@@ -20,7 +20,7 @@ from heterformer.explanation.figure import (
     titles,
 )
 from heterformer.figures import canvas
-from heterformer.search.searcher import Named
+from heterformer.search.searcher import NamedNode
 from tests.explanation.explaining import TITLE, text_explanation, text_only_explanation
 from tests.pictures import check_picture, size_of
 
@@ -161,7 +161,9 @@ def test_odd_names(draw: Any, odd: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = draw(
-            text_explanation(node=Named("paper", "p1", odd), tokens=(odd,) * 7, virtual_tokens=(token, other))
+            text_explanation(
+                node=NamedNode("paper", "p1", odd), tokens=(odd,) * 7, virtual_tokens=(token, other)
+            )
         )
     assert found.title.rstrip("…") in " ".join(odd.split())
     assert found.labels(0)[0].startswith("cites → ")

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from heterformer.explanation.core import Explanation
 from heterformer.explanation.table import as_json, bar, explanation_tables
-from heterformer.search.searcher import Named
+from heterformer.search.searcher import NamedNode
 from tests.explanation.explaining import (
     TITLE,
     text_explanation,
@@ -83,7 +83,7 @@ def test_a_textless_node() -> None:
 
 @pytest.mark.parametrize("odd", ["[/b]", "[bold]x", ":key:", "two\n  lines"])
 def test_names_and_words_are_shown_as_they_are(odd: str) -> None:
-    found = text_explanation(tokens=(odd, "", "", "", "", "", ""), node=Named("paper", "p1", odd))
+    found = text_explanation(tokens=(odd, "", "", "", "", "", ""), node=NamedNode("paper", "p1", odd))
     token, other = found.virtual_tokens
     neighbor = replace(token.neighbors[0], name=odd, relation=odd)
     found = replace(found, virtual_tokens=(replace(token, neighbors=(neighbor,)), other))

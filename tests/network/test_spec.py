@@ -320,7 +320,7 @@ def test_aliases_that_explode_are_not_written_out(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["\ud800", "a\0b"])
 def test_text_that_no_file_can_hold(text: str) -> None:
-    expected = f"net.yaml: name: found {text!r}, expected text without half characters and NUL."
+    expected = f"net.yaml: name: found {text!r}, expected text without unpaired surrogates and NUL."
     assert complaint(changed("name", text)) == expected
 
 

@@ -11,7 +11,7 @@ import torch
 
 from heterformer.embedding.embed import embed
 from heterformer.errors import InputError
-from heterformer.recommendation.core import Recommended, Recommender, recommend_run
+from heterformer.recommendation.core import Recommendations, Recommender, recommend_run
 from heterformer.recommendation.options import RecommendOptions
 from heterformer.training.run import Run
 from tests.shop import shop, trained_shop
@@ -24,7 +24,7 @@ def recommender() -> Recommender:
     return Recommender(trained_shop(), device="cpu")
 
 
-def ids(answer: Recommended) -> list[str]:
+def ids(answer: Recommendations) -> list[str]:
     return [hit.id for hit in answer.ranking.hits]
 
 

@@ -15,7 +15,7 @@ import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from heterformer.evaluation.core import evaluate
-from heterformer.evaluation.recommendation import Recommendation
+from heterformer.evaluation.recommendation import RecommendationResult
 from heterformer.metrics import recommendation_metrics
 from heterformer.network.split.split import Split
 from heterformer.network.store import Network
@@ -25,7 +25,7 @@ from tests.shop import built_shop, shop_reader, shop_run
 STEPS = 80
 
 
-def learnt(folder: Path, seed: int) -> tuple[Network, Split, dict[str, Recommendation]]:
+def learnt(folder: Path, seed: int) -> tuple[Network, Split, dict[str, RecommendationResult]]:
     """A run on a new shop, and what its test pairs say, by group."""
     network = built_shop(folder, seed=seed)
     run = shop_run(

@@ -6,14 +6,14 @@ import io
 
 from rich.console import Console
 
-from heterformer.recommendation.core import Recommended
+from heterformer.recommendation.core import Recommendations
 from heterformer.recommendation.table import as_json, recommendation_tables
-from heterformer.search.searcher import Hit, Named, Ranking
+from heterformer.search.searcher import Hit, NamedNode, Ranking
 
 RANKING = Ranking("item", 160, "exact", (Hit("item-1", "kettle and pan", 0.51, True, ()),))
 ANSWERS = [
-    Recommended(Named("user", "user-3", "Jane"), (), "bought", RANKING),
-    Recommended(None, (Named("item", "item-8", "garden hose"),), "bought", RANKING),
+    Recommendations(NamedNode("user", "user-3", "Jane"), (), "bought", RANKING),
+    Recommendations(None, (NamedNode("item", "item-8", "garden hose"),), "bought", RANKING),
 ]
 
 

@@ -78,9 +78,9 @@ def test_json_holds_the_ranking(searched: Searched) -> None:
     assert [hit["score"] for hit in ranking["hits"]] == sorted(
         (hit["score"] for hit in ranking["hits"]), reverse=True
     )
-    speaker = ranking["hits"][0]["neighbors"][0]
-    (row,) = tiny_network().rows(speaker["node_type"], [speaker["id"]])
-    assert speaker["name"] == name_of(speaker["node_type"], row)
+    supporting = ranking["hits"][0]["neighbors"][0]
+    (row,) = tiny_network().rows(supporting["node_type"], [supporting["id"]])
+    assert supporting["name"] == name_of(supporting["node_type"], row)
 
 
 def test_many_queries_with_one_start(

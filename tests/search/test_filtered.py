@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from heterformer.arrays import Ints
 from heterformer.search.filtered import best_among, search_among
 from heterformer.search.filters import matching_rows
-from heterformer.search.index import NONE, ExactIndex, Rows, TopRows
+from heterformer.search.index import NONE, ExactIndex, TopRows
 from heterformer.search.searcher import Searcher
 from tests.learning import tiny_network
 from tests.search.searching import tiny_run
@@ -27,7 +28,7 @@ class Forgetful(ExactIndex):
     name = "approximate"
     calls = 0
 
-    def search(self, queries: NDArray[Any], k: int, without: Rows = NONE) -> list[TopRows]:
+    def search(self, queries: NDArray[Any], k: int, without: Ints = NONE) -> list[TopRows]:
         type(self).calls += 1
         return super().search(queries, k, np.union1d(without, np.arange(0, 500, 7)))
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from heterformer.search.searcher import Answer, Hit, Named, Ranking, SupportingNeighbor
+from heterformer.search.searcher import Answer, Hit, NamedNode, Ranking, SupportingNeighbor
 from heterformer.search.table import as_json, search_tables
 
 LONG = "word " * 100
@@ -50,7 +50,7 @@ def test_a_table_per_type_says_how_it_was_searched() -> None:
 
 
 def test_the_title_says_what_was_asked() -> None:
-    jane, acl = Named("author", "a1", "Jane Doe"), Named("venue", "acl", "acl")
+    jane, acl = NamedNode("author", "a1", "Jane Doe"), NamedNode("venue", "acl", "acl")
     titles = [shown(replace(answer(), neighbors=(jane, acl))), shown(replace(answer(), text="", like=jane))]
     assert "paper nodes for 'kernels' with author: Jane Doe, venue: acl" in " ".join(titles[0].split())
     assert "paper nodes like author: Jane Doe" in " ".join(titles[1].split())

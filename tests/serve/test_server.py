@@ -105,4 +105,4 @@ def test_what_cannot_be_served_is_one_sentence(failed: Failed, tmp_path: Path) -
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         sentence = failed(main, ["serve", str(served_run()), "--port", port])
-        assert sentence.startswith(f"127.0.0.1: --port is {port}, which cannot be listened at (")
+        assert sentence.startswith(f"127.0.0.1: --port is {port}, on which it cannot listen (")

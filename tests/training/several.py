@@ -14,7 +14,6 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from heterformer.cli import application
-from heterformer.cli import main as cli
 from heterformer.distributed import ProcessGroup
 from heterformer.network.store import Network
 from heterformer.training.loop import Trainer
@@ -28,7 +27,7 @@ SECONDS = 600  # before processes that hang are killed; on a machine that does n
 
 
 def together(folder: Path, count: int, function: Callable[..., Any], *arguments: Any) -> list[int | None]:
-    """Run ``function`` in so many processes that know each other; gives their exit codes.
+    """Run ``function`` in so many processes of one group; gives their exit codes.
 
     What they say is in ``folder/RANK.log``. None of them outlives this call.
     """
@@ -76,10 +75,10 @@ def train_together(network: Path, path: Path, options: TrainingOptions) -> None:
 
 def commands(*asked: list[str]) -> None:
     """Command lines, one after the other, and what they exit with; RANK in them is the process's own."""
-    rank, application.LINGER = os.environ["RANK"], 0.0
+    rank = os.environ["RANK"]
     for words in asked:
         try:
-            cli.main([word.replace("RANK", rank) for word in words])
+            application.run([word.replace("RANK", rank) for word in words], linger=0.0)
         except SystemExit as exit_:
             print("exit", exit_.code, flush=True)
 
@@ -107,7 +106,7 @@ def step_of(
     optimizers_step = Optimizers.step
     Optimizers.step = lambda self, factor: found.update(gradients(trainer.model))  # type: ignore[method-assign]
     try:
-        part = trainer._step(trainer.batches.batch(0, step))
+        part = trainer._step(trainer.slice_batch(trainer.batches.batch(0, step)))
     finally:
         Optimizers.step = optimizers_step  # type: ignore[method-assign]
     (found["loss"],) = torch.tensor(processes.all_reduce(part)).unbind()

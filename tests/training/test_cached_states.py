@@ -107,7 +107,7 @@ def test_a_cached_step_is_a_live_one_on_states_that_have_no_gradient(
     list(trainer.cached.refresh(0, STEPS))
     found: dict[str, Tensor] = {}
     monkeypatch.setattr(Optimizers, "step", lambda self, factor: found.update(gradients(model)))
-    loss = trainer._step(batch)
+    loss = trainer._step(trainer.slice_batch(batch))
     assert loss == pytest.approx(expected_loss.item(), rel=1e-6)
     assert found.keys() == expected.keys()
     assert any(name.startswith("edge_projections") for name in found)
@@ -133,7 +133,7 @@ def test_a_cached_step_reads_no_neighbours_text(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(Heterformer, "forward", recorded)
     monkeypatch.setattr(Heterformer, "text_states", unwanted)
     asked = trainer.batches.batch(0, 3)
-    trainer._step(asked)
+    trainer._step(trainer.slice_batch(asked))
     ((batch, states),) = given
     centers = batch.centers.unique()
     assert len(batch.texts.tokens) == int(asked.texts.lengths[centers].sum()) < len(asked.texts.tokens)
@@ -151,7 +151,7 @@ def test_a_cached_step_in_mixed_precision(tmp_path: Path, monkeypatch: pytest.Mo
             monkeypatch.setattr(trainer, "autocast", lambda half=half: half)
         assert trainer.cached is not None
         list(trainer.cached.refresh(0, STEPS))
-        losses.append(trainer._step(trainer.batches.batch(0, 0)))
+        losses.append(trainer._step(trainer.slice_batch(trainer.batches.batch(0, 0))))
     assert losses[0] == pytest.approx(losses[1], rel=0.05)
     assert losses[0] != losses[1]
 
@@ -247,9 +247,9 @@ def test_states_that_a_refresh_did_not_foresee_are_not_invented(tmp_path: Path) 
     trainer = new_trainer(tmp_path / "run")
     assert trainer.cached is not None
     list(trainer.cached.refresh(0, 1))
-    trainer._step(trainer.batches.batch(0, 0))
+    trainer._step(trainer.slice_batch(trainer.batches.batch(0, 0)))
     with pytest.raises(KeyError, match="are not among the stored texts"):
-        trainer._step(trainer.batches.batch(0, 1))
+        trainer._step(trainer.slice_batch(trainer.batches.batch(0, 1)))
 
 
 def test_states_of_other_steps_do_not_serve(tmp_path: Path) -> None:

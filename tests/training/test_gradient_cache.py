@@ -51,7 +51,7 @@ def stepped(
     found: dict[str, Tensor] = {}
     with monkeypatch.context() as patched:
         patched.setattr(Optimizers, "step", lambda self, factor: found.update(gradients(trainer.model)))
-        return trainer._step(batch), found
+        return trainer._step(trainer.slice_batch(batch)), found
 
 
 def in_one_graph(trainer: Trainer, batch: PairBatch) -> tuple[float, dict[str, Tensor]]:
@@ -151,7 +151,7 @@ def test_no_more_than_a_micro_batch_is_encoded_at_once(
         return encode(batch)
 
     monkeypatch.setattr(trainer.model, "encode_batch", recorded)
-    trainer._step(trainer.batches.batch(0, 0))
+    trainer._step(trainer.slice_batch(trainer.batches.batch(0, 0)))
     sizes = [5, 5, 5, 1]
     assert met == [(size, False) for size in sizes] + [(size, True) for size in sizes]
 
@@ -186,6 +186,6 @@ def test_sparse_gradients_do_not_pile_up(tmp_path: Path, monkeypatch: pytest.Mon
                 distinct[name] = len(torch.unique(parameter.grad._indices()[0]))
 
     monkeypatch.setattr(Optimizers, "step", count)
-    trainer._step(trainer.batches.batch(0, 0))
+    trainer._step(trainer.slice_batch(trainer.batches.batch(0, 0)))
     assert len(kept) > 2  # tokens, authors, venues
     assert kept == distinct

@@ -141,7 +141,7 @@ def test_a_step_ranks_against_keys_and_negatives(tmp_path: Path, monkeypatch: py
         assert batch.false_negatives is not None
         scores[batch.false_negatives] = -torch.inf
         expected = -scores.log_softmax(1).diagonal().mean()
-    assert trainer._step(batch) == pytest.approx(float(expected), rel=1e-5)
+    assert trainer._step(trainer.slice_batch(batch)) == pytest.approx(float(expected), rel=1e-5)
 
 
 def test_gradient_caching_gives_the_same_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,7 +159,7 @@ def test_gradient_caching_gives_the_same_step(tmp_path: Path, monkeypatch: pytes
 
         with monkeypatch.context() as patched:
             patched.setattr(Optimizers, "step", kept)
-            found.append((trainer._step(trainer.batches.batch(0, 0)), gradients))
+            found.append((trainer._step(trainer.slice_batch(trainer.batches.batch(0, 0))), gradients))
     (loss, one), (other_loss, other) = found
     assert loss == pytest.approx(other_loss, rel=1e-5)
     assert one.keys() == other.keys()

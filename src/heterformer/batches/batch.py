@@ -94,8 +94,39 @@ class CenterAttributes:
     categories: Tensor  # (n, C) int64
 
 
+HOST = {"host": True}  # of a field that the processor reads and no model: it stays in main memory
+
+
 @dataclass(frozen=True)
-class Batch:
+class DeviceData:
+    """A dataclass of tensors that move to a device together, all but those of ``HOST`` fields."""
+
+    def to(self, device: torch.device | str) -> Self:
+        """The same on ``device``."""
+        return self._with_each(lambda tensor: tensor.to(device, non_blocking=True))
+
+    def pinned(self) -> Self:
+        """The same in memory that is copied to a GPU while the processor goes on."""
+        return self._with_each(Tensor.pin_memory)
+
+    def tensors(self) -> list[Tensor]:
+        """All tensors that move."""
+        tensors: list[Tensor] = []
+
+        def collect(tensor: Tensor) -> Tensor:
+            tensors.append(tensor)
+            return tensor
+
+        self._with_each(collect)
+        return tensors
+
+    def _with_each(self, change: Callable[[Tensor], Tensor]) -> Self:
+        moving = [f.name for f in fields(self) if f.metadata != HOST]
+        return replace(self, **{name: _changed(getattr(self, name), change) for name in moving})
+
+
+@dataclass(frozen=True)
+class Batch(DeviceData):
     """Centre nodes with their neighbourhoods. A text that occurs several times in it is stored once.
 
     Texts that serve as somebody's neighbour, of the second hop too, come first: a model needs the states of
@@ -109,7 +140,8 @@ class Batch:
     textless: dict[NodeType, Tensor]  # distinct row numbers of each textless type met, (n_type,) int64
     # What the neighbours themselves are next to: here ``center`` is a position in texts
     second_hop: dict[EdgeType, Neighbors] = field(default_factory=dict)
-    text_rows: Tensor | None = None  # (U,) int64, each text's row among all of the network's
+    # (U,) int64, each text's row among all of the network's
+    text_rows: Tensor | None = field(default=None, metadata=HOST)
     # h^(0) of the nodes in ``textless``, (n_type, 64), of types whose embeddings are not in a model's tables
     textless_embeddings: dict[NodeType, Tensor] = field(default_factory=dict)
     textless_centers: TextlessCenters | None = None
@@ -119,17 +151,6 @@ class Batch:
     def without_neighbor_texts(self) -> Self:
         """The same batch for a model that is given the neighbours' states: only centres have tokens."""
         return replace(self, texts=self.texts.emptied_except(self.centers))
-
-    def to(self, device: torch.device | str) -> Self:
-        """The same batch on ``device``."""
-        return self._with_each(lambda tensor: tensor.to(device, non_blocking=True))
-
-    def pinned(self) -> Self:
-        """The same batch in memory that is copied to a GPU while the processor goes on."""
-        return self._with_each(Tensor.pin_memory)
-
-    def _with_each(self, change: Callable[[Tensor], Tensor]) -> Self:
-        return replace(self, **{f.name: _changed(getattr(self, f.name), change) for f in fields(self)})
 
 
 class PairVectors(NamedTuple):
@@ -191,6 +212,10 @@ def _changed(value: T, change: Callable[[Tensor], Tensor]) -> Any:
         return change(value)
     if isinstance(value, dict):
         return {k: _changed(v, change) for k, v in value.items()}
+    if isinstance(value, tuple):
+        return tuple(_changed(v, change) for v in value)
+    if isinstance(value, DeviceData):
+        return value._with_each(change)
     if isinstance(value, (Texts, Neighbors, TextlessCenters, CenterAttributes)):
         return type(value)(*(_changed(getattr(value, f.name), change) for f in fields(value)))
     return value

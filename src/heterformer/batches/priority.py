@@ -19,7 +19,7 @@ EDGES_AT_ONCE = 1 << 20
 Numbers = Callable[[Ints, Ints], Hashes]  # of edges: positions of their centres, and of them in the adjacency
 
 
-class Allowed(NamedTuple):
+class EdgeFilter(NamedTuple):
     """Which of a centre's edges may be drawn, besides being visible."""
 
     without: Ints | None = None  # one node per centre that must not be drawn, by whatever edge; -1 for none
@@ -27,7 +27,7 @@ class Allowed(NamedTuple):
     times: NDArray[np.float64] | None = None  # of all entries of the adjacency, which ``until`` needs
 
 
-ALL = Allowed()
+ALL = EdgeFilter()
 
 
 def smallest_priorities(
@@ -35,7 +35,7 @@ def smallest_priorities(
     centers: Ints,
     fan_out: int,
     numbers: Numbers,
-    allowed: Allowed = ALL,
+    allowed: EdgeFilter = ALL,
     edges_at_once: int = EDGES_AT_ONCE,
 ) -> tuple[Ints, Ints]:
     """Up to ``fan_out`` edges of each centre: positions of centres, ascending, and of edges in the adjacency.
@@ -61,7 +61,9 @@ def smallest_priorities(
     return place[order], positions[order]
 
 
-def _allowed(view: VisibleAdjacency, place: Ints, edges: Ints, allowed: Allowed) -> NDArray[np.bool_] | None:
+def _allowed(
+    view: VisibleAdjacency, place: Ints, edges: Ints, allowed: EdgeFilter
+) -> NDArray[np.bool_] | None:
     """Which of some edges may be drawn; None if all."""
     parts: list[NDArray[np.bool_]] = []
     if view.adjacency.weight is not None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heterformer.arrays import Ints
-from heterformer.batches.priority import Allowed, smallest_priorities
+from heterformer.batches.priority import EdgeFilter, smallest_priorities
 from heterformer.batches.randomness import Keys, stream_keys, uniform
 from heterformer.batches.visible import Times, VisibleAdjacency, VisibleNetwork
 from heterformer.network.hashes import GOLDEN, Hashes, mixed
@@ -72,11 +72,11 @@ class SeededSampler:
         times = None if until is None else visible.entry_times(center_type, neighbor_type)
         if view.adjacency.weight is None and times is None:
             return sample_neighbors(view, centers, fan_out, keys, without)
-        return sample_by_priority(view, centers, fan_out, keys, Allowed(without, until, times))
+        return sample_by_priority(view, centers, fan_out, keys, EdgeFilter(without, until, times))
 
 
 def sample_by_priority(
-    view: VisibleAdjacency, centers: Ints, fan_out: int, key: Keys, allowed: Allowed
+    view: VisibleAdjacency, centers: Ints, fan_out: int, key: Keys, allowed: EdgeFilter
 ) -> Sample:
     """Up to ``fan_out`` allowed neighbours of each centre, without replacement and in proportion to weights.
 

@@ -3,16 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import torch
 from torch import Tensor
 
-from heterformer.batches.batch import Batch, CenterAttributes, Neighbors, PairBatch
+from heterformer.batches.batch import Batch, CenterAttributes, DeviceData, Neighbors, PairBatch
 from heterformer.network.schema import EdgeType
 
 B = TypeVar("B", bound=Batch)
+
+
+@dataclass(frozen=True)
+class SlicedBatch(DeviceData):
+    """The pairs of a step as they are computed, slice by slice, and what the loss needs of the whole."""
+
+    slices: tuple[PairBatch, ...]
+    task: str
+    pair_offset: int
+    false_negatives: Tensor | None
+    log_frequencies: Tensor | None
+
+    @classmethod
+    def from_pairs(
+        cls, batch: PairBatch, most: int | None = None, neighbor_texts: bool = True
+    ) -> SlicedBatch:
+        """At most ``most`` pairs in a slice; without ``neighbor_texts`` only centres have tokens."""
+        parts = [replace(part, false_negatives=None, log_frequencies=None) for part in slices(batch, most)]
+        return cls(
+            tuple(part if neighbor_texts else part.without_neighbor_texts() for part in parts),
+            batch.task,
+            batch.pair_offset,
+            batch.false_negatives,
+            batch.log_frequencies,
+        )
 
 
 def slices(batch: PairBatch, most: int | None = None) -> list[PairBatch]:

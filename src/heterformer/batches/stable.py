@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from heterformer.arrays import Ints
-from heterformer.batches.priority import EDGES_AT_ONCE, Allowed, smallest_priorities
+from heterformer.batches.priority import EDGES_AT_ONCE, EdgeFilter, smallest_priorities
 from heterformer.batches.randomness import stream_key
 from heterformer.batches.sampling import Sample
 from heterformer.batches.visible import Times, VisibleNetwork
@@ -58,6 +58,6 @@ class StableSampler:
             return mixed(mixed(own[place] + others) ^ self._edge_types[adjacency.edge_type[edges]])
 
         times = None if until is None else visible.entry_times(center_type, neighbor_type)
-        allowed = Allowed(None, until, times)
+        allowed = EdgeFilter(None, until, times)
         place, positions = smallest_priorities(view, centers, fan_out, numbers, allowed, self.edges_at_once)
         return Sample(place, adjacency.neighbor[positions], adjacency.edge_type[positions])

@@ -48,7 +48,7 @@ def _check_nodes(network: Network, node_type: NodeType) -> None:
     ids = network.id_series(node_type)
     if ids.null_count() or ids.n_unique() != len(ids) or (ids == "").any():
         where = network.path / "nodes" / f"{node_type}.arrow"
-        raise InputError(f"{where}: is damaged: an id is missing or there twice; {REBUILD}.")
+        raise InputError(f"{where}: is damaged: it has a missing or duplicate id; {REBUILD}.")
 
 
 def _check_adjacency(network: Network, center: NodeType, neighbor: NodeType) -> None:

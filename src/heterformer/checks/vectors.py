@@ -39,7 +39,7 @@ def check_vectors(path: Path) -> Findings:
 def _check_type(vectors: Vectors, node_type: NodeType) -> None:
     ids = vectors.ids(node_type)
     if len(set(ids)) != len(ids) or not all(isinstance(i, str) for i in ids):
-        problem = f"is damaged: an id of {node_type} is missing or there twice"
+        problem = f"is damaged: it has a missing or duplicate id of {node_type}"
         raise InputError(f"{vectors.path}: {problem}; {AGAIN}.")
     if not ids:
         return

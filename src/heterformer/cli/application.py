@@ -55,8 +55,11 @@ ENDLESS = ("serve",)  # commands that wait for others most of the time and have 
 LINGER = 60.0  # seconds that a process waits for another one to print the error
 
 
-def run(arguments: Sequence[str] | None = None) -> None:
-    """Run one command. An ``InputError`` is printed as one sentence, with exit code 1; Ctrl-C gives 130."""
+def run(arguments: Sequence[str] | None = None, linger: float = LINGER) -> None:
+    """Run one command. An ``InputError`` is printed as one sentence, with exit code 1; Ctrl-C gives 130.
+
+    Of several processes one prints it; the others end ``linger`` seconds later.
+    """
     arguments = sys.argv[1:] if arguments is None else arguments
     if list(arguments) == ["--version"]:
         print(f"heterformer {__version__}")
@@ -73,21 +76,22 @@ def run(arguments: Sequence[str] | None = None) -> None:
     except BrokenPipeError:  # whoever read the output has seen enough, such as 'head'
         _end_without_reader()
     except ReportedElsewhereError:
-        _end_after_another()
+        _end_after_another(linger)
     except OptionError as error:
-        _fail(in_flags(error, COMMANDS.get(next(iter(arguments), ""))))
+        _fail(in_flags(error, COMMANDS.get(next(iter(arguments), ""))), linger)
     except InputError as error:
-        _fail(str(error))
+        _fail(str(error), linger)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        _fail(with_short_values(f"{where}{error.strerror or error}."))
+        _fail(with_short_values(f"{where}{error.strerror or error}."), linger)
     except (MemoryError, RuntimeError) as error:
         if not is_out_of_memory(error):
             raise
-        _fail(f"out of memory ({with_short_values(first_line(error))}); choose smaller values of options.")
+        reason = with_short_values(first_line(error))
+        _fail(f"out of memory ({reason}); choose smaller values of options.", linger)
     except SystemExit as exit_:  # help, or words that tyro does not know
         if exit_.code and not is_local_main():
-            _end_after_another()
+            _end_after_another(linger)
         try:
             sys.stdout.flush()
         except BrokenPipeError:
@@ -160,10 +164,10 @@ def _summary(command: Callable[..., Any]) -> type:
     return type("Summary", (_Summary,), {"__doc__": (command.__doc__ or "").partition("\n\n")[0]})
 
 
-def _fail(sentence: str) -> NoReturn:
+def _fail(sentence: str, linger: float) -> NoReturn:
     """Print the error, once: before the process group exists, it occurs in all processes."""
     if not is_local_main() and not _process_group_is_initialized():
-        _end_after_another()
+        _end_after_another(linger)
     messages.print(Text.assemble(("error: ", "bold red"), sentence), soft_wrap=True)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # torchrun may send one while Python ends
     sys.exit(1)
@@ -175,10 +179,10 @@ def _end_without_reader() -> NoReturn:
     sys.exit(128 + signal.SIGPIPE)
 
 
-def _end_after_another() -> NoReturn:
+def _end_after_another(linger: float) -> NoReturn:
     """Fail silently, but later than the process that prints why: torchrun ends all as soon as one ends."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    time.sleep(LINGER)
+    time.sleep(linger)
     sys.exit(1)
 
 

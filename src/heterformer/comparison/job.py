@@ -51,7 +51,7 @@ class Cost:
 
 
 @dataclass(frozen=True)
-class Result:
+class RunResult:
     """A finished run's figures."""
 
     figures: dict[str, float]
@@ -84,7 +84,7 @@ class Result:
         return not self.chance
 
     @classmethod
-    def open(cls, run: Path) -> Result:
+    def open(cls, run: Path) -> RunResult:
         with reading(run / RESULT):
             values: dict[str, Any] = json.loads((run / RESULT).read_text(encoding="utf-8"))
             if any(metric.name not in values["figures"] for metric in RANKING_METRICS):
@@ -160,7 +160,7 @@ class Job:
         """Whether nothing is left to do: all is ranked, classified and clustered as it would be now."""
         if self.trial is not None:
             return self.trial_file.is_file() and _json(self.trial_file)["steps"] == self.common.max_steps
-        return self.is_ranked() and not Result.open(self.path).outdated and self._labels_are_done()
+        return self.is_ranked() and not RunResult.open(self.path).outdated and self._labels_are_done()
 
     def _labels_are_done(self) -> bool:
         if not self.evaluation.on_labels:
@@ -198,7 +198,7 @@ def carry_out(job: Job) -> None:
     """Train or go on, then rank the test pairs. Whatever ended too early is done again."""
     from heterformer.training.train import train
 
-    if job.is_ranked() and not Result.open(job.path).outdated:  # labels are asked for now
+    if job.is_ranked() and not RunResult.open(job.path).outdated:  # labels are asked for now
         _evaluate_labels(job)
         return
     (job.path / RESULT).unlink(missing_ok=True)
@@ -260,7 +260,7 @@ def rank_test_pairs(path: Path) -> None:
     links = ranks.result(pair_set, opened.network.schema)
     position, early = opened.run.progress()
     sizes = {name: p.numel() for name, p in opened.model.named_parameters()}
-    result = Result(
+    result = RunResult(
         figures=links.metrics,
         pairs=links.pairs,
         full_queries=links.full_queries,

@@ -12,10 +12,10 @@ from typing import Literal
 import numpy as np
 
 from heterformer.arrays import Float64s
-from heterformer.comparison.job import Job, Result, query_ranks
+from heterformer.comparison.job import Job, RunResult, query_ranks
 from heterformer.comparison.options import ComparisonOptions
 from heterformer.comparison.significance import Difference, paired_bootstrap, repeated_t_test
-from heterformer.comparison.tuning import Tuned
+from heterformer.comparison.tuning import TunedRate
 from heterformer.comparison.variants import Variant
 from heterformer.metrics import QUERY_ALONE_METRICS, RANKING_METRICS, RankingMetric, ranking_metric
 from heterformer.training.options import TrainingOptions
@@ -32,7 +32,7 @@ class SeedResult:
     path: Path
     status: Status
     reason: str = ""
-    result: Result | None = None
+    result: RunResult | None = None
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Row:
     seeds: tuple[SeedResult, ...]
 
     @property
-    def results(self) -> list[Result]:
+    def results(self) -> list[RunResult]:
         return [seed.result for seed in self.seeds if seed.result is not None]
 
     def has(self, metric: str) -> bool:
@@ -107,7 +107,7 @@ class Comparison:
     network: str
     rows: tuple[Row, ...]
     setup: ComparisonSetup
-    tuned: Mapping[str, Tuned] = field(default_factory=dict)
+    tuned: Mapping[str, TunedRate] = field(default_factory=dict)
     """The learning rates that were tried, by variant."""
 
     @cached_property
@@ -132,7 +132,7 @@ class Comparison:
 
 
 def gathered(
-    network: str, jobs: Sequence[Job], setup: ComparisonSetup, tuned: Mapping[str, Tuned] | None = None
+    network: str, jobs: Sequence[Job], setup: ComparisonSetup, tuned: Mapping[str, TunedRate] | None = None
 ) -> Comparison:
     """What the jobs' folders hold by now."""
     rows = []
@@ -144,7 +144,7 @@ def gathered(
 
 def _seed_result(job: Job) -> SeedResult:
     if job.is_ranked():
-        return SeedResult(job.seed, job.path, "finished", result=Result.open(job.path))
+        return SeedResult(job.seed, job.path, "finished", result=RunResult.open(job.path))
     if job.failure.is_file():
         return SeedResult(job.seed, job.path, "failed", job.failure.read_text(encoding="utf-8"))
     return SeedResult(job.seed, job.path, "unfinished")

@@ -27,7 +27,7 @@ COSTS = ("steps", "time", "s/step", "peak memory", "parameters", "textless")
 
 @dataclass(frozen=True)
 class Column:
-    """A metric in a table: its name in ``Result.figures``, its heading, and whether a screen has room."""
+    """A metric in a table: its name in ``RunResult.figures``, its heading, and whether a screen has room."""
 
     name: str
     heading: str

@@ -19,7 +19,7 @@ FACTORS = (1, 1 / 3, 3, 1 / 10, 10, 1 / 30, 30)  # of the model's usual rate, in
 
 
 @dataclass(frozen=True)
-class Tuned:
+class TunedRate:
     """The rates that were tried for a variant, and which is best on validation."""
 
     option: str
@@ -52,7 +52,7 @@ def trial_jobs(
     return jobs
 
 
-def tune(jobs: Sequence[Job], runner: Callable[[Job], None]) -> Tuned | None:
+def tune(jobs: Sequence[Job], runner: Callable[[Job], None]) -> TunedRate | None:
     """Carry out the trials that are not done yet. Nothing if all failed: the usual rate stays."""
     for job in jobs:
         if not job.is_done():
@@ -61,18 +61,18 @@ def tune(jobs: Sequence[Job], runner: Callable[[Job], None]) -> Tuned | None:
             job.failure.unlink(missing_ok=True)
             runner(job)
     trials = [trial for job in jobs if (trial := _read(job.trial_file)) is not None]
-    return Tuned(tuned_option(jobs[0].variant), tuple(trials)) if trials else None
+    return TunedRate(tuned_option(jobs[0].variant), tuple(trials)) if trials else None
 
 
-def tuned_in(out: Path, variants: Iterable[Variant]) -> dict[str, Tuned]:
+def tuned_in(out: Path, variants: Iterable[Variant]) -> dict[str, TunedRate]:
     """What a comparison's folder holds of earlier trials, by variant."""
-    tuned: dict[str, Tuned] = {}
+    tuned: dict[str, TunedRate] = {}
     for variant in variants:
         option = tuned_option(variant)
         files = sorted(out.glob(f"{FOLDER}/{option}-*/runs/{variant.name}/*.trial.json"))
         trials = [trial for file in files if (trial := _read(file)) is not None]
         if trials:
-            tuned[variant.name] = Tuned(option, tuple(sorted(trials, key=lambda trial: trial.number)))
+            tuned[variant.name] = TunedRate(option, tuple(sorted(trials, key=lambda trial: trial.number)))
     return tuned
 
 

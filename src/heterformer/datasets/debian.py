@@ -33,7 +33,7 @@ from typing import Any
 
 import polars as pl
 
-from heterformer.datasets.debian_names import Described, NameMask
+from heterformer.datasets.debian_names import NameMask, PackageText
 from heterformer.datasets.debian_packages import (
     RELATIONS,
     SHORT,
@@ -108,7 +108,7 @@ def build_debian(out: Path | str, options: DebianOptions | None = None) -> Netwo
 
 
 @dataclass
-class Kept:
+class PackageSelection:
     """The packages that are nodes, and which node stands for each name met in a relation."""
 
     packages: list[Package]
@@ -123,14 +123,16 @@ class Kept:
         return next(iter(provided)) if len(provided) == 1 else None
 
 
-def distinct_packages(packages: list[Package], options: DebianOptions, dropped: Counter[str]) -> Kept:
+def distinct_packages(
+    packages: list[Package], options: DebianOptions, dropped: Counter[str]
+) -> PackageSelection:
     """The packages that say something of their own, with names masked; what is left out is counted."""
     with_subject = [p for p in packages if not TRANSITIONAL.search(p.synopsis)]
     dropped["transitional packages"] = len(packages) - len(with_subject)
     main = {p.source for p in with_subject if not COMPANION.search(p.name)}
     leading = [p for p in with_subject if not (COMPANION.search(p.name) and p.source in main)]
     dropped["-doc, -dbg, -prof, -examples and -tests packages"] = len(with_subject) - len(leading)
-    kept = Kept(leading, {p.name: p.name for p in leading}, leading)
+    kept = PackageSelection(leading, {p.name: p.name for p in leading}, leading)
     kept = _merged(kept, lambda p: (p.text,))
     if options.mask_names:
         mask = NameMask((_described(p) for p in packages), options.ordinary)
@@ -145,7 +147,7 @@ def distinct_packages(packages: list[Package], options: DebianOptions, dropped: 
 
 
 def package_edges(
-    kept: Kept, options: DebianOptions, dropped: Counter[str]
+    kept: PackageSelection, options: DebianOptions, dropped: Counter[str]
 ) -> dict[str, list[tuple[str, str]]]:
     """The edges of each relation between packages of different sources, without those to hubs."""
     source = {p.name: p.source for p in kept.packages}
@@ -200,7 +202,7 @@ def _without_siblings(
 
 
 def _built(
-    kept: Kept,
+    kept: PackageSelection,
     edges: Mapping[str, list[tuple[str, str]]],
     uploaders: Mapping[str, list[str]],
     max_tokens: int,
@@ -257,7 +259,7 @@ def _built(
     return build_from_frames({"missing": [], **spec}, tables, frames, out)
 
 
-def _merged(kept: Kept, key: Callable[[Package], tuple[str, ...]]) -> Kept:
+def _merged(kept: PackageSelection, key: Callable[[Package], tuple[str, ...]]) -> PackageSelection:
     """One node for all packages of the same key but for numbers: the one of the shortest name."""
     groups: dict[str, list[Package]] = defaultdict(list)
     for package in kept.packages:
@@ -265,14 +267,14 @@ def _merged(kept: Kept, key: Callable[[Package], tuple[str, ...]]) -> Kept:
     first = [min(group, key=lambda p: (len(p.name), p.name)) for group in groups.values()]
     node = {p.name: one.name for one, group in zip(first, groups.values(), strict=True) for p in group}
     stands_for = {name: node[known] for name, known in kept.stands_for.items()}
-    return Kept(sorted(first, key=lambda p: p.name), stands_for, kept.needing)
+    return PackageSelection(sorted(first, key=lambda p: p.name), stands_for, kept.needing)
 
 
-def _described(package: Package) -> Described:
-    return Described(package.name, package.source, package.text)
+def _described(package: Package) -> PackageText:
+    return PackageText(package.name, package.source, package.text)
 
 
-def _of_sections(kept: Kept, sections: Iterable[str]) -> Kept:
+def _of_sections(kept: PackageSelection, sections: Iterable[str]) -> PackageSelection:
     known = {p.section for p in kept.packages}
     for section in sections:
         if section not in known:
@@ -281,7 +283,7 @@ def _of_sections(kept: Kept, sections: Iterable[str]) -> Kept:
     packages = [p for p in kept.packages if p.section in set(sections)]
     nodes = {p.name for p in packages}
     stands_for = {name: node for name, node in kept.stands_for.items() if node in nodes}
-    return Kept(packages, stands_for, [p for p in kept.needing if p.name in stands_for])
+    return PackageSelection(packages, stands_for, [p for p in kept.needing if p.name in stands_for])
 
 
 def _known(people: dict[str, str], fields: Iterable[str]) -> Iterator[str]:

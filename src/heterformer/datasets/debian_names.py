@@ -29,7 +29,7 @@ _MASKS = re.compile(rf"{MASK}(?:[\s:_./-]*{MASK})+")
 
 
 @dataclass(frozen=True)
-class Described:
+class PackageText:
     """A package as masking sees it."""
 
     name: str
@@ -40,7 +40,7 @@ class Described:
 class NameMask:
     """Masks names in the descriptions of the packages it was made of."""
 
-    def __init__(self, packages: Iterable[Described], ordinary: int) -> None:
+    def __init__(self, packages: Iterable[PackageText], ordinary: int) -> None:
         packages = list(packages)
         names = {name.lower() for package in packages for name in (package.name, package.source)}
         self.names = {name for name in names if not name.isalpha()}
@@ -49,7 +49,7 @@ class NameMask:
             word for word in used if by_others[word] > ordinary or used[word] > ECOSYSTEM * ordinary
         }
 
-    def masked(self, package: Described) -> str:
+    def masked(self, package: PackageText) -> str:
         own = {
             word
             for word in name_words(package.name) | name_words(package.source)
@@ -71,7 +71,7 @@ def name_words(name: str) -> set[str]:
     return {*words, *(re.sub(r"[0-9]+$", "", word) for word in words)} - {""}
 
 
-def sources_using(packages: Iterable[Described]) -> tuple[Counter[str], Counter[str]]:
+def sources_using(packages: Iterable[PackageText]) -> tuple[Counter[str], Counter[str]]:
     """How many source packages use a word in their descriptions: all, and those that are not named by it."""
     words: dict[str, set[str]] = {}
     named: dict[str, set[str]] = {}

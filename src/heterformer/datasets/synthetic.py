@@ -29,6 +29,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from heterformer.arrays import AnyInts
 from heterformer.datasets.synthetic_words import (
     AMBIGUOUS,
     FIELD_NAMES,
@@ -47,7 +48,6 @@ from heterformer.errors import OptionError
 from heterformer.files import new_folder
 from heterformer.options import check_seed
 
-Integers = NDArray[np.integer]
 Column = Any  # a pyarrow array; pyarrow comes without types
 
 GROUP_SHARE, SUBTOPIC_SHARE = 0.75, 0.2  # of the citations; the rest is drawn from all earlier papers
@@ -183,7 +183,7 @@ class _Truth:
         self.papers = _Cells(rng.permutation(options.papers).astype(np.int32) % groups, groups)
         self.authors = _Cells(rng.permutation(options.author_count).astype(np.int32) % groups, groups)
 
-    def subtopic(self, group: Integers) -> Integers:
+    def subtopic(self, group: AnyInts) -> AnyInts:
         return group % self.options.subtopic_count
 
     def group_chunks(self, links_per_paper: float) -> Iterator[tuple[slice, int]]:
@@ -195,7 +195,7 @@ class _Truth:
             quota = round(links_per_paper * start[high]) - round(links_per_paper * start[low])
             yield slice(low, high), quota
 
-    def chunks(self, count: int) -> Iterator[Integers]:
+    def chunks(self, count: int) -> Iterator[AnyInts]:
         """The numbers of papers or authors, some at a time."""
         for low in range(0, count, self.nodes_at_once):
             yield np.arange(low, min(low + self.nodes_at_once, count))
@@ -204,13 +204,13 @@ class _Truth:
 class _Cells:
     """Nodes sorted by the cell (group, sub-topic) that they belong to; within a cell by their number."""
 
-    def __init__(self, cell: Integers, count: int) -> None:
+    def __init__(self, cell: AnyInts, count: int) -> None:
         self.cell = cell
         self.order = np.argsort(cell, kind="stable").astype(np.int32)
         self.size = np.bincount(cell, minlength=count).astype(np.int32)
         self.start = np.concatenate([[0], np.cumsum(self.size)]).astype(np.int32)
 
-    def members(self, cells: slice) -> Integers:
+    def members(self, cells: slice) -> AnyInts:
         """All nodes of a range of cells."""
         return self.order[self.start[cells.start] : self.start[cells.stop]]
 
@@ -221,7 +221,7 @@ class _Cells:
         rank[self.order] = np.arange(len(rank), dtype=np.int32) - start[self.order]
         return _Circle(self.order, start, rank)
 
-    def all_of(self, cell: Integers) -> _Circle:
+    def all_of(self, cell: AnyInts) -> _Circle:
         """For nodes of another kind, whose cells are given, all nodes of the same cell."""
         return _Circle(self.order, self.start[cell], self.size[cell])
 
@@ -230,28 +230,26 @@ class _Cells:
 class _Circle:
     """What each paper may link to: paper p to the ``choices[p]`` nodes of ``order`` from ``start[p]`` on."""
 
-    order: Integers
-    start: Integers
-    choices: Integers
+    order: AnyInts
+    start: AnyInts
+    choices: AnyInts
 
-    def draw(self, papers: Integers, rng: np.random.Generator) -> Integers:
+    def draw(self, papers: AnyInts, rng: np.random.Generator) -> AnyInts:
         """One random link of each of the papers that have any choice, as packed pairs."""
         papers = papers[self.choices[papers] > 0]
         return _pack(papers, self.order[self.start[papers] + rng.integers(self.choices[papers])])
 
 
-def _pack(source: Integers, target: Integers) -> Integers:
+def _pack(source: AnyInts, target: AnyInts) -> AnyInts:
     """A pair as one number, so that sorting finds the duplicates."""
     return (source.astype(np.int64) << 32) | target
 
 
-def _unpack(pairs: Integers) -> tuple[Integers, Integers]:
+def _unpack(pairs: AnyInts) -> tuple[AnyInts, AnyInts]:
     return pairs >> 32, pairs & 0xFFFFFFFF
 
 
-def _fill(
-    pairs: Integers, quota: int, circle: _Circle, papers: Integers, rng: np.random.Generator
-) -> Integers:
+def _fill(pairs: AnyInts, quota: int, circle: _Circle, papers: AnyInts, rng: np.random.Generator) -> AnyInts:
     """Add random new links of ``papers`` until there are ``quota`` or the circle gives hardly any more.
 
     ``pairs`` is sorted and so is the result. Each round draws more than is missing, then trims.
@@ -270,7 +268,7 @@ def _fill(
     return pairs
 
 
-def _distinct(values: Integers) -> Integers:
+def _distinct(values: AnyInts) -> AnyInts:
     """Sorted, without duplicates; several times as fast as ``np.unique``."""
     values = np.sort(values)
     return values[np.diff(values, prepend=-1) > 0]
@@ -286,7 +284,7 @@ def _cites(truth: _Truth) -> Iterator[pa.Table]:
         (1.0, _Cells(np.zeros_like(subtopic), 1).earlier()),
     )
     for groups, quota in truth.group_chunks(options.citations_per_paper):
-        pairs: Integers = np.empty(0, np.int64)
+        pairs: AnyInts = np.empty(0, np.int64)
         for share, circle in circles:
             pairs = _fill(pairs, round(share * quota), circle, truth.papers.members(groups), rng)
         source, target = _unpack(pairs)
@@ -303,7 +301,7 @@ def _written_by(truth: _Truth) -> Iterator[pa.Table]:
         yield pa.table({"paper": _ids("p", paper), "author": _ids("a", author)})
 
 
-def _one_for_everybody(truth: _Truth, groups: slice) -> Integers:
+def _one_for_everybody(truth: _Truth, groups: slice) -> AnyInts:
     """In each group pair papers with authors in turn, until every paper and every author has had one."""
     papers, authors = truth.papers, truth.authors
     turns = np.maximum(papers.size, authors.size)[groups]
@@ -353,7 +351,7 @@ def _authors(truth: _Truth) -> Iterator[pa.Table]:
         yield pa.table({"id": _ids("a", authors), "name": _joined(*names, " "), "field": field})
 
 
-def _ids(letter: str, numbers: Integers) -> Column:
+def _ids(letter: str, numbers: AnyInts) -> Column:
     return _joined(letter, pa.array(numbers).cast(pa.string()), "")
 
 
@@ -362,7 +360,7 @@ def _joined(*parts: Any) -> Column:
     return pc.binary_join_element_wise(*parts)
 
 
-def _titles(subtopic: Integers, ambiguous: float, rng: np.random.Generator) -> Column:
+def _titles(subtopic: AnyInts, ambiguous: float, rng: np.random.Generator) -> Column:
     """Titles that say a paper's sub-topic, or, for a share of them, only a pair of fields."""
     count = len(subtopic)
     content = _content_words(subtopic, rng.random(count) < ambiguous, rng)  # (count, 5)
@@ -376,7 +374,7 @@ def _titles(subtopic: Integers, ambiguous: float, rng: np.random.Generator) -> C
     return pc.utf8_capitalize(titles)
 
 
-def _content_words(subtopic: Integers, ambiguous: NDArray[np.bool_], rng: np.random.Generator) -> Integers:
+def _content_words(subtopic: AnyInts, ambiguous: NDArray[np.bool_], rng: np.random.Generator) -> AnyInts:
     """Five distinct words for each title: its sub-topic's and some ambiguous ones, or only ambiguous ones."""
     count = len(subtopic)
     pairs = PAIRS_OF_FIELD[subtopic % len(FIELDS)]

@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from heterformer.datasets.synthetic import Column, Integers
+from heterformer.arrays import AnyInts
+from heterformer.datasets.synthetic import Column
 from heterformer.datasets.synthetic_words import (
     AMBIGUOUS,
     FIELD_NAMES,
@@ -48,7 +49,7 @@ def planted_ceiling(folder: Path, batch_size: int = 100, seed: int = 0) -> dict[
     return {"network": float(np.mean(network)), "text": float(np.mean(text))}
 
 
-def _one_citation_per_query(path: Path, batch_size: int, rng: np.random.Generator) -> Integers:
+def _one_citation_per_query(path: Path, batch_size: int, rng: np.random.Generator) -> AnyInts:
     """About 20,000 queries with one citation each, as numbers of papers: (batches, batch size, 2)."""
     chunks = [np.stack([_numbers(c) for c in batch.columns]) for batch in parquet_batches(path)]
     source, target = np.concatenate(chunks, axis=1)
@@ -64,12 +65,12 @@ def _one_citation_per_query(path: Path, batch_size: int, rng: np.random.Generato
     return np.stack([source[chosen], target[chosen]], axis=1).reshape(-1, batch_size, 2)
 
 
-def _numbers(ids: Column) -> Integers:
+def _numbers(ids: Column) -> AnyInts:
     digits: Column = pc.utf8_slice_codeunits(ids, 1)
     return np.asarray(digits.cast(pa.int32()))
 
 
-def _beliefs(titles: Sequence[str], subtopics: Sequence[str], size: Integers) -> NDArray[np.float64]:
+def _beliefs(titles: Sequence[str], subtopics: Sequence[str], size: AnyInts) -> NDArray[np.float64]:
     """The probability of each sub-topic, of ``size`` papers, given a title: (titles, sub-topics)."""
     subtopic_of = {w: s for (_, s), words in zip(SUBTOPICS, WORD_LISTS, strict=True) for w in words}
     share = {f: np.array([s in FIELDS[f] for s in subtopics]) * size for f in FIELD_NAMES}

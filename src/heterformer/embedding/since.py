@@ -20,7 +20,7 @@ from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
 
 
-class Since:
+class EarlierVectors:
     """An earlier output of ``embed`` under the same model and settings, looked up by id."""
 
     def __init__(

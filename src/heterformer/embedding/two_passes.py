@@ -23,7 +23,7 @@ from heterformer.distributed import ProcessGroup
 from heterformer.embedding.neighborhoods import AGAIN, SampledParts
 from heterformer.embedding.options import EmbedOptions
 from heterformer.embedding.signatures import Signatures
-from heterformer.embedding.since import Since
+from heterformer.embedding.since import EarlierVectors
 from heterformer.embedding.vectors import (
     ROWS,
     Chunk,
@@ -78,15 +78,15 @@ class Embedding:
         self._check_h0()
         self.batcher = model.new_batcher(visible, self.tokens, self._fan_out())
         self.sampler = StableSampler(self.network, self.options.seed)
-        self.since = None if since is None else self._since(since)
+        self.since = None if since is None else self._earlier_vectors(since)
         self.anew = 0  # nodes with text that this call computed, as far as this process did
 
-    def _since(self, path: Path) -> Since:
+    def _earlier_vectors(self, path: Path) -> EarlierVectors:
         """Of the types that are written, and of those that nodes are folded into."""
         textless = (t for t in self.trained.embedded_types if t in self.schema.textless)
         types = tuple(dict.fromkeys((*self.types, *textless)))
         dim = self.trained.config.textless_dim if isinstance(self.trained, HeterogeneousEncoder) else 0
-        return Since(path, self._settings, self.network, types, dim)
+        return EarlierVectors(path, self._settings, self.network, types, dim)
 
     def _types(self) -> tuple[NodeType, ...]:
         for node_type in self.options.types:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from heterformer.arrays import AnyFloats
 from heterformer.errors import InputError
 from heterformer.evaluation.options import ClassificationOptions
-from heterformer.metrics import Repeated, classification_metrics
-from heterformer.network.labels import NAMED, Labels, LeftOut, Vectors
+from heterformer.metrics import MetricSummary, classification_metrics
+from heterformer.network.labels import NAMED, Labels, LeftOut
 from heterformer.network.stratified import LEAST_MEMBERS, PARTS, stratified_parts
 from heterformer.progress import progress_bar
 
@@ -35,12 +36,12 @@ class ClassificationResult:
     parts: tuple[tuple[int, int, int], ...]
     """Nodes in the training, validation and test part of each repeat."""
     learning_rate: float
-    scores: dict[str, dict[str, Repeated]]
+    scores: dict[str, dict[str, MetricSummary]]
     """By classifier and metric, on the test part of each repeat; 'majority' ignores the vectors."""
 
 
 def classify(
-    vectors: Vectors,
+    vectors: AnyFloats,
     labels: Labels,
     options: ClassificationOptions,
     learning_rate: float,
@@ -76,7 +77,7 @@ def classify(
         labels_per_node=float(chosen.matrix.sum(1).mean()),
         parts=tuple(sizes),
         learning_rate=learning_rate,
-        scores={name: Repeated.from_repeats(repeats) for name, repeats in measured.items()},
+        scores={name: MetricSummary.from_repeats(repeats) for name, repeats in measured.items()},
     )
 
 

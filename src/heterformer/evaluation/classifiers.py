@@ -18,17 +18,16 @@ from sklearn.multiclass import OneVsRestClassifier
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from heterformer.arrays import Bools
+from heterformer.arrays import AnyFloats, Bools
 from heterformer.metrics import decided
-from heterformer.network.labels import Vectors
 from heterformer.training.early_stopping import EarlyStopping
 
-Predictor = Callable[[Vectors], Bools]  # (n, d) -> (n, C)
-Examples = tuple[Vectors, Bools]  # (n, d), and the classes that the nodes have (n, C)
+Predictor = Callable[[AnyFloats], Bools]  # (n, d) -> (n, C)
+Examples = tuple[AnyFloats, Bools]  # (n, d), and the classes that the nodes have (n, C)
 ITERATIONS = 200  # of logistic regression: enough for standardised vectors
 
 
-def standardised(train: Vectors) -> Callable[[Vectors], NDArray[np.float32]]:
+def standardised(train: AnyFloats) -> Callable[[AnyFloats], NDArray[np.float32]]:
     """Brings features to mean 0 and deviation 1 of the training part; a constant one is only shifted."""
     mean = train.mean(0, dtype=np.float64)
     deviation = train.std(0, dtype=np.float64)
@@ -57,7 +56,7 @@ def fit_logistic_regression(train: Examples, multi: bool) -> Predictor:
         warnings.filterwarnings("ignore", "Label .* is present in all training examples")
         model.fit(scaled(known), classes.astype(int) if multi else classes.argmax(1))
 
-    def predict(vectors: Vectors) -> Bools:
+    def predict(vectors: AnyFloats) -> Bools:
         probability = model.predict_proba(scaled(vectors))
         scores = np.full((len(vectors), classes.shape[1]), -1.0)  # (n, C)
         scores[:, slice(None) if multi else model.classes_] = probability - 0.5
@@ -105,7 +104,7 @@ class MLP:
                 break
         model.load_state_dict(best)
 
-        def predict(vectors: Vectors) -> Bools:
+        def predict(vectors: AnyFloats) -> Bools:
             with torch.no_grad():
                 return decided(model(torch.from_numpy(scaled(vectors))).numpy(), multi)
 

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from heterformer.arrays import AnyFloats
 from heterformer.errors import InputError
 from heterformer.evaluation.options import ClusteringOptions
-from heterformer.metrics import CLUSTERING_METRICS, Repeated, clustering_metrics
-from heterformer.network.labels import Labels, Vectors
+from heterformer.metrics import CLUSTERING_METRICS, MetricSummary, clustering_metrics
+from heterformer.network.labels import Labels
 from heterformer.progress import progress_bar
 
 
@@ -23,7 +24,7 @@ class ClusteringResult:
     nodes: int
     classes: dict[str, int]
     """Class to number of nodes, most frequent first; there are as many clusters."""
-    metrics: dict[str, Repeated]
+    metrics: dict[str, MetricSummary]
     """By the names of ``heterformer.metrics.CLUSTERING_METRICS``."""
 
     def to_json(self) -> dict[str, Any]:
@@ -33,12 +34,12 @@ class ClusteringResult:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> ClusteringResult:
-        metrics = {metric.name: Repeated.from_json(values[metric.name]) for metric in CLUSTERING_METRICS}
+        metrics = {metric.name: MetricSummary.from_json(values[metric.name]) for metric in CLUSTERING_METRICS}
         return cls(values["nodes"], values["classes"], metrics)
 
 
 def cluster(
-    vectors: Vectors, labels: Labels, options: ClusteringOptions, progress: str | None = None
+    vectors: AnyFloats, labels: Labels, options: ClusteringOptions, progress: str | None = None
 ) -> ClusteringResult:
     """K-means of ``vectors`` (n, d) of the nodes ``labels.rows``, as many clusters as classes.
 
@@ -61,7 +62,7 @@ def cluster(
             measured.append(clustering_metrics(chosen.codes, clusters))
             bar.advance()
     classes = dict(zip(chosen.classes, chosen.members.tolist(), strict=True))
-    return ClusteringResult(len(chosen), classes, Repeated.from_repeats(measured))
+    return ClusteringResult(len(chosen), classes, MetricSummary.from_repeats(measured))
 
 
 def _chosen(labels: Labels, options: ClusteringOptions) -> Labels:

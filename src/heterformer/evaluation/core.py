@@ -26,7 +26,7 @@ from heterformer.evaluation.notes import Notes
 from heterformer.evaluation.open_run import OpenRun, open_run
 from heterformer.evaluation.options import LABEL_TASKS, EvaluateOptions
 from heterformer.evaluation.pair_ranking import rank_pairs
-from heterformer.evaluation.recommendation import Recommendation, recommendations
+from heterformer.evaluation.recommendation import RecommendationResult, recommendations
 from heterformer.network.labels import Labels, labelled_types, labels_of_type
 from heterformer.network.schema import NodeType, Relation
 from heterformer.network.split.draw import make_split
@@ -41,7 +41,7 @@ Setting = Literal["transductive", "inductive"]  # nodes that training has seen, 
 
 
 @dataclass(frozen=True)
-class Classified:
+class NodeClassification:
     """The classes of some nodes of a type, predicted from their vectors."""
 
     node_type: NodeType
@@ -50,7 +50,7 @@ class Classified:
 
 
 @dataclass(frozen=True)
-class Clustered:
+class NodeClustering:
     """The classes of a type's nodes, found by clustering their vectors."""
 
     node_type: NodeType
@@ -65,14 +65,14 @@ class Evaluation:
     link_prediction: list[LinkPrediction] = field(default_factory=list)
     by_width: dict[int, list[LinkPrediction]] = field(default_factory=dict)
     """Of a run that was trained at several widths: pairs of the predicted relations at each, widest first."""
-    recommendation: list[Recommendation] = field(default_factory=list)
+    recommendation: list[RecommendationResult] = field(default_factory=list)
     """Of predicted relations with a textless end, such as what users have bought."""
     seen: tuple[str, ...] = ()
     """Relations whose asked pairs were shown to the model in training: their figures flatter it."""
     seen_by_vectors: tuple[str, ...] | None = ()
     """Relations whose asked pairs vectors from a file were made with; None if the file does not say."""
-    classification: list[Classified] = field(default_factory=list)
-    clustering: list[Clustered] = field(default_factory=list)
+    classification: list[NodeClassification] = field(default_factory=list)
+    clustering: list[NodeClustering] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
@@ -313,7 +313,7 @@ def _of_type(
     unseen: Ints,
     options: EvaluateOptions,
     notes: Notes,
-) -> tuple[list[Classified], list[Clustered]]:
+) -> tuple[list[NodeClassification], list[NodeClustering]]:
     """Nodes that training has not seen are classified apart from the others, among themselves."""
     node_type, textless = labels.node_type, labels.node_type in network.schema.textless
     rate = options.classification.learning_rate_of(textless)
@@ -325,11 +325,11 @@ def _of_type(
         with notes.trying(f"No {setting} classification", "classification"):
             title = f"classifying {node_type} ({setting})"
             result = classify(vectors.lookup(chosen.rows), chosen, options.classification, rate, title)
-            classified.append(Classified(node_type, setting, result))
+            classified.append(NodeClassification(node_type, setting, result))
             here = result.left_out[len(chosen.left_out) :]
             notes.sentences.extend(f"{node_type} ({setting}): {one}." for one in here)
     if options.wants("clustering") and not textless:
         with notes.trying("No clustering", "clustering"):
             grouped = cluster(vectors.lookup(labels.rows), labels, options.clustering)
-            clustered.append(Clustered(node_type, grouped))
+            clustered.append(NodeClustering(node_type, grouped))
     return classified, clustered

@@ -10,11 +10,11 @@ from typing import Any, Self
 
 from heterformer.evaluation.classification import ClassificationResult
 from heterformer.evaluation.clustering import ClusteringResult
-from heterformer.evaluation.core import Classified, Clustered, Evaluation
+from heterformer.evaluation.core import Evaluation, NodeClassification, NodeClustering
 from heterformer.evaluation.link_prediction import LinkPrediction
 from heterformer.evaluation.options import TASKS, EvaluateOptions, Task
-from heterformer.evaluation.recommendation import Recommendation
-from heterformer.metrics import CLASSIFICATION_METRICS, Repeated
+from heterformer.evaluation.recommendation import RecommendationResult
+from heterformer.metrics import CLASSIFICATION_METRICS, MetricSummary
 from heterformer.network.labels import LeftOut
 from heterformer.progress import say
 from heterformer.untrusted import is_inside
@@ -86,7 +86,7 @@ class EarlierReport:
                         for width, one in values.get("by_width", {}).items()
                     },
                     "recommendation": [
-                        Recommendation.from_json(one) for one in values.get("recommendation", [])
+                        RecommendationResult.from_json(one) for one in values.get("recommendation", [])
                     ],
                     "seen": tuple(values["seen_in_training"]),
                     "seen_by_vectors": None if by_vectors is None else tuple(by_vectors),
@@ -114,17 +114,17 @@ def _listed(tasks: Iterable[Task]) -> str:
     return ", ".join(task.replace("_", " ") for task in tasks)
 
 
-def _classified(one: dict[str, Any]) -> Classified:
+def _classified(one: dict[str, Any]) -> NodeClassification:
     result = one["result"]
     scores = {
-        classifier: {m.name: Repeated.from_json(values[m.name]) for m in CLASSIFICATION_METRICS}
+        classifier: {m.name: MetricSummary.from_json(values[m.name]) for m in CLASSIFICATION_METRICS}
         for classifier, values in result["scores"].items()
     }
     left_out = tuple(LeftOut(**lost | {"such_as": tuple(lost["such_as"])}) for lost in result["left_out"])
     parts = tuple(map(tuple, result["parts"]))
     changes = {"scores": scores, "left_out": left_out, "parts": parts}
-    return Classified(one["node_type"], one["setting"], ClassificationResult(**result | changes))
+    return NodeClassification(one["node_type"], one["setting"], ClassificationResult(**result | changes))
 
 
-def _clustered(one: dict[str, Any]) -> Clustered:
-    return Clustered(one["node_type"], ClusteringResult.from_json(one["result"]))
+def _clustered(one: dict[str, Any]) -> NodeClustering:
+    return NodeClustering(one["node_type"], ClusteringResult.from_json(one["result"]))

@@ -72,7 +72,7 @@ def rank_pairs(
     return [ranks[i] for i in range(len(pair_sets))]
 
 
-class _Ranked(NamedTuple):
+class _PairRanks(NamedTuple):
     """Of each pair set: the ranks in the batch, and in full of its first pairs."""
 
     in_batch: list[Tensor]
@@ -123,7 +123,7 @@ class _Ranker:
             )
         return results
 
-    def _by_popularity(self, pair_sets: Sequence[Pairs]) -> _Ranked:
+    def _by_popularity(self, pair_sets: Sequence[Pairs]) -> _PairRanks:
         """The same with a model that knows how many edges a key has, and nothing of the query."""
         scores = popularity(self.visible, self.relation)[:, None]  # (N, 1)
         by_edges = replace(self, vectors=lambda _, rows: scores[torch.from_numpy(rows)], scorer=_product)
@@ -145,7 +145,7 @@ class _Ranker:
         size = self.network.schema.test_batch_size
         return in_batch_ranks(queries, keys, size, scorer, key_rows, excluded)
 
-    def _ranked(self, pair_sets: Sequence[Pairs], readings: Sequence[VectorsOf]) -> list[_Ranked]:
+    def _ranked(self, pair_sets: Sequence[Pairs], readings: Sequence[VectorsOf]) -> list[_PairRanks]:
         """For each of the ``readings`` of queries; keys and candidates have one, and are read once."""
         relation, most = self.relation, self.sizes.full_queries
         size = self.network.schema.test_batch_size
@@ -180,7 +180,7 @@ class _Ranker:
         full = 1 + self.processes.all_gather(full[None] - 1).sum(0).cpu()
         counts = [min(len(pairs), most) for pairs in pair_sets]
         each = full.chunk(len(readings))
-        return [_Ranked(b, list(torch.split(f, counts))) for b, f in zip(in_batch, each, strict=True)]
+        return [_PairRanks(b, list(torch.split(f, counts))) for b, f in zip(in_batch, each, strict=True)]
 
     def _gathered(self, vectors: VectorsOf, node_type: NodeType, rows: Ints) -> Tensor:
         """Vectors of all rows, of which each process computes a part."""

@@ -24,7 +24,7 @@ Group = Literal["all", "cold targets", "cold queries"]
 
 
 @dataclass(frozen=True)
-class Recommendation:
+class RecommendationResult:
     """The metrics of the lists of some queries, such as users, of one relation and part of the split."""
 
     relation: str
@@ -62,12 +62,12 @@ def recommendations(
     vector_rows: Mapping[NodeType, Ints] | None = None,
     processes: ProcessGroup | None = None,
     sizes: RankingSizes | None = None,
-) -> list[Recommendation]:
+) -> list[RecommendationResult]:
     """The figures of those pair sets whose relation has a textless end; arguments as in ``rank_pairs``.
 
     ``unseen`` are the nodes that training has not seen.
     """
-    schema, sizes, results = visible.network.schema, sizes or RankingSizes(), list[Recommendation]()
+    schema, sizes, results = visible.network.schema, sizes or RankingSizes(), list[RecommendationResult]()
     for pair_set in pair_sets:
         relation = pair_set.relation
         if schema.textless_end(relation) is None or not len(pair_set.pairs):
@@ -93,7 +93,7 @@ def recommendations(
             )
             assert ranks.popular_full is not None
             results.append(
-                Recommendation(
+                RecommendationResult(
                     relation.name,
                     pair_set.part,
                     group,

@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from heterformer.evaluation.classification import CLASSIFIERS
-from heterformer.evaluation.core import Classified, Clustered
+from heterformer.evaluation.core import NodeClassification, NodeClustering
 from heterformer.evaluation.link_prediction import LinkPrediction
-from heterformer.evaluation.recommendation import Recommendation
+from heterformer.evaluation.recommendation import RecommendationResult
 from heterformer.metrics import (
     CLASSIFICATION_METRICS,
     CLUSTERING_METRICS,
     QUERY_ALONE_METRICS,
     RANKING_METRICS,
     RECOMMENDATION_METRICS,
+    MetricSummary,
     RankingMetric,
-    Repeated,
 )
 from heterformer.tables import Sheet, four_digits, listed
 
 RANKING_HEADINGS = tuple(metric.narrow_heading or metric.heading for metric in RANKING_METRICS)
 SEEN, IN_SIGHT = "†", "‡"
-SEEN_BY_VECTORS = "the vectors were made with these pairs in sight, which flatters them"
+SEEN_BY_VECTORS = "these pairs were visible when the vectors were made, which inflates the metrics"
 HIDE_SPLIT = "'heterformer embed' with hide_split hides a run's held-out pairs"
 ALONE, POPULARITY, CHANCE = "alone", "popular", "chance"  # rows below a part's
 ALONE_NOTE = "alone: queries are read without their neighbours, as a search reads a text; keys with theirs"
@@ -114,7 +114,7 @@ def _ranking_cells(values: Mapping[str, float], metrics: Sequence[RankingMetric]
     return tuple(four_digits(values[metric.name]) for metric in metrics)
 
 
-def classification_table(results: Sequence[Classified], title: str) -> Sheet:
+def classification_table(results: Sequence[NodeClassification], title: str) -> Sheet:
     """One row per node type, setting and classifier."""
     rows = []
     for one in results:
@@ -133,7 +133,7 @@ def classification_table(results: Sequence[Classified], title: str) -> Sheet:
     return Sheet(title, headings, tuple(rows), note, text_columns=3)
 
 
-def clustering_table(results: Sequence[Clustered], title: str) -> Sheet:
+def clustering_table(results: Sequence[NodeClustering], title: str) -> Sheet:
     """One row per node type."""
     rows = []
     for one in results:
@@ -148,7 +148,7 @@ def clustering_table(results: Sequence[Clustered], title: str) -> Sheet:
     return Sheet(title, headings, tuple(rows), note, text_columns=1)
 
 
-def recommendation_table(results: Sequence[Recommendation], title: str) -> Sheet:
+def recommendation_table(results: Sequence[RecommendationResult], title: str) -> Sheet:
     """By relation, part and group of pairs; below each, what popularity gives."""
     lines = []
     for one in results:
@@ -184,6 +184,6 @@ def _spread(count: int) -> str:
     return "" if count == 1 else " (mean ± standard deviation)"
 
 
-def _repeated_cell(metric: Repeated) -> str:
+def _repeated_cell(metric: MetricSummary) -> str:
     spread = "" if metric.deviation is None else f" ±{four_digits(metric.deviation)}"
     return f"{four_digits(metric.mean)}{spread}"

@@ -30,7 +30,7 @@ from heterformer.models.inference import center_vectors, textless_vectors
 from heterformer.models.plm.loading import load_tokenizer
 from heterformer.network.lookup import Node, find_node, node_type_named
 from heterformer.network.schema import EdgeType, Schema
-from heterformer.search.searcher import Named
+from heterformer.search.searcher import NamedNode
 from heterformer.training.run import Run
 from heterformer.training.unseen import adapt_to_network
 
@@ -41,7 +41,7 @@ Direction = Literal["out", "in"]
 
 
 @dataclass(frozen=True)
-class Neighbor(Named):
+class Neighbor(NamedNode):
     """A neighbour and the edge that joins it to the node."""
 
     relation: str
@@ -49,7 +49,7 @@ class Neighbor(Named):
 
 
 @dataclass(frozen=True)
-class Sampled(Neighbor):
+class SampledNeighbor(Neighbor):
     """A neighbour that a virtual token aggregates."""
 
     shares: tuple[float, ...]  # in the token of each layer that has one (Eq. 7), mean over heads
@@ -57,7 +57,7 @@ class Sampled(Neighbor):
 
 
 @dataclass(frozen=True)
-class Close(Neighbor):
+class CloseNeighbor(Neighbor):
     """A neighbour of a textless node."""
 
     score: float  # the inner product of the two vectors
@@ -72,7 +72,7 @@ class VirtualToken:
     own_shares: tuple[float, ...]  # the node's own share in each of them
     own_share: float
     edges: int  # of this kind, that the neighbours were sampled from
-    neighbors: tuple[Sampled, ...]  # the largest share first
+    neighbors: tuple[SampledNeighbor, ...]  # the largest share first
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class ReadoutPart:
     kind: str  # text_rich or textless
     weight: float  # the length of what is added, relative to that of the vector before it is normalised
     own_share: float  # the node's own share in it; 0 if it is a mean of the neighbours alone
-    neighbors: tuple[Sampled, ...]  # the largest share first
+    neighbors: tuple[SampledNeighbor, ...]  # the largest share first
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class TextExplanation:
 
     run: str
     warm_up: bool
-    node: Named
+    node: NamedNode
     queries: Queries
     tokens: tuple[str, ...]
     layers: tuple[Layer, ...]
@@ -114,9 +114,9 @@ class TextlessExplanation:
     """A node without text: its neighbours with text, the closest first."""
 
     run: str
-    node: Named
+    node: NamedNode
     edges: int  # that it has to text-rich nodes
-    closest: tuple[Close, ...]
+    closest: tuple[CloseNeighbor, ...]
 
 
 Explanation = TextExplanation | TextlessExplanation
@@ -189,7 +189,7 @@ class Explainer:
         return TextExplanation(
             run=str(self.run.path),
             warm_up=self.run.options().warm_up.warm_up,
-            node=Named.from_node(self.network, node),
+            node=NamedNode.from_node(self.network, node),
             queries=queries,
             tokens=words(self.tokenizer, tokens),
             layers=tuple(_layer(number, layer, queries) for number, layer in enumerate(attention.layers, 1)),
@@ -213,11 +213,11 @@ class Explainer:
         neighbors = self._sampled(attention.neighbors[kind], part.shares[None, 1:], batch)
         return ReadoutPart(kind, float(part.added.norm()) / length, float(part.shares[0]), neighbors)
 
-    def _sampled(self, edges: Sequence[Edge], shares: Tensor, batch: Batch) -> tuple[Sampled, ...]:
+    def _sampled(self, edges: Sequence[Edge], shares: Tensor, batch: Batch) -> tuple[SampledNeighbor, ...]:
         """The neighbours with their shares, (layers, N), the largest mean first."""
         columns = zip(edges, shares.T.tolist(), shares.mean(0).tolist(), strict=True)
         neighbors = [
-            Sampled(
+            SampledNeighbor(
                 **vars(self._neighbor(edge.edge_type, self.row_of(edge, batch))),
                 shares=tuple(each),
                 share=mean,
@@ -235,7 +235,7 @@ class Explainer:
         return int(batch.text_rows[edge.node]) - self.embedding.tokens.text_offset[node_type]
 
     def _neighbor(self, edge_type: EdgeType, row: int) -> Neighbor:
-        named = Named.from_node(self.network, Node(edge_type.neighbor, row))
+        named = NamedNode.from_node(self.network, Node(edge_type.neighbor, row))
         relation, direction = relation_of(self.schema, edge_type)
         return Neighbor(**vars(named), relation=relation, direction=direction)
 
@@ -267,10 +267,10 @@ class Explainer:
             scores = center_vectors(model, batcher, near, distinct, sampler) @ own  # (n,)
             for other, edge_type, score in zip(sample.neighbor, sample.edge_type, scores[place], strict=True):
                 neighbor = self._neighbor(self.schema.edge_types[edge_type], int(other))
-                closest.append(Close(**vars(neighbor), score=float(score)))
+                closest.append(CloseNeighbor(**vars(neighbor), score=float(score)))
         closest.sort(key=lambda neighbor: -neighbor.score)
         return TextlessExplanation(
-            str(self.run.path), Named.from_node(self.network, node), edges, tuple(closest)
+            str(self.run.path), NamedNode.from_node(self.network, node), edges, tuple(closest)
         )
 
 

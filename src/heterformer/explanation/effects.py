@@ -24,7 +24,7 @@ from heterformer.explanation.options import ExplainOptions
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.inference import center_vectors, evaluating
 from heterformer.network.lookup import Node
-from heterformer.search.searcher import Named
+from heterformer.search.searcher import NamedNode
 
 MOST_WORDS = 128  # that are left out one by one; of a longer text, as many runs of words
 TOKENS = 8192  # of the variants that go through the model at once
@@ -76,8 +76,8 @@ class LeaveOneOut:
     """The effects of all that a node's vector is made of."""
 
     run: str
-    node: Named
-    pair: Named | None
+    node: NamedNode
+    pair: NamedNode | None
     score: float | None  # the inner product of the two vectors
     kinds: tuple[KindEffect, ...]  # the largest effect first
     neighbors: tuple[NeighborEffect, ...]  # those sampled, the largest effect first
@@ -128,7 +128,7 @@ def node_effects(
     ``most_words`` are left out one by one; of a longer text, as many runs of words.
     """
     if node.node_type not in explainer.schema.text_rich:
-        name = Named.from_node(explainer.network, node).name
+        name = NamedNode.from_node(explainer.network, node).name
         problem = f"{node.node_type} {name!r} has no text, and its vector is learnt, not made of neighbours"
         raise InputError(f"{problem}; there is nothing to leave out. Explain a node with text.")
     return _Effects(explainer, node, pair, most_words).all()
@@ -168,8 +168,8 @@ class _Effects:
         kind_effects = [KindEffect(**vars(next(effects)), **about._asdict()) for _, about in kinds]
         return LeaveOneOut(
             run=str(self.explainer.run.path),
-            node=Named.from_node(self.explainer.network, self.node),
-            pair=None if self.pair is None else Named.from_node(self.explainer.network, self.pair),
+            node=NamedNode.from_node(self.explainer.network, self.node),
+            pair=None if self.pair is None else NamedNode.from_node(self.explainer.network, self.pair),
             score=None if self.other is None else float(whole @ self.other),
             kinds=tuple(sorted(kind_effects, key=size_of, reverse=True)),
             neighbors=tuple(sorted(neighbors, key=size_of, reverse=True)),
@@ -233,7 +233,7 @@ class _Effects:
         directions = {direction for _, direction in relations}
         return NeighborEffect(
             **vars(effect),
-            **vars(Named.from_node(self.explainer.network, node)),
+            **vars(NamedNode.from_node(self.explainer.network, node)),
             relation=", ".join(dict.fromkeys(name for name, _ in relations)),
             direction=directions.pop() if len(directions) == 1 else "both",
         )

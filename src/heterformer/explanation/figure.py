@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heterformer.explanation.core import KINDS, Sampled, TextExplanation, VirtualToken
+from heterformer.explanation.core import KINDS, SampledNeighbor, TextExplanation, VirtualToken
 from heterformer.figures import COLORS, COLUMN, HIGHLIGHT, canvas, cut_to
 
 UNIFORM = 1.25  # times the mean share: if the largest is no more, shares hardly tell neighbours apart
@@ -149,7 +149,7 @@ def _rows(tokens: Sequence[VirtualToken | None], top: int) -> list[Row]:
     return [(labels[key], shares[key]) for key in order if not key or key in kept]
 
 
-def _label(neighbor: Sampled) -> str:
+def _label(neighbor: SampledNeighbor) -> str:
     return f"{neighbor.relation} {'→' if neighbor.direction == 'out' else '←'} {neighbor.name}"
 
 

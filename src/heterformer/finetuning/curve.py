@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from heterformer.arrays import AnyFloats
 from heterformer.embedding.embed import embed
 from heterformer.errors import InputError, OptionError
 from heterformer.evaluation.classifiers import MLP
@@ -17,7 +18,6 @@ from heterformer.finetuning.core import RESULT, FinetuneResult, finetune, held_o
 from heterformer.finetuning.options import finetuning_options
 from heterformer.metrics import classification_metrics
 from heterformer.models.options import BertOptions
-from heterformer.network.labels import Vectors
 from heterformer.network.stratified import PARTS, TRAIN
 from heterformer.network.targets import Targets, node_targets
 from heterformer.training.options import TrainingOptions
@@ -120,7 +120,7 @@ def _text_only(start: Run, out: Path, options: TrainingOptions) -> FinetuneResul
     return result
 
 
-def _fixed(vectors: Vectors, targets: Targets, seed: int) -> dict[str, float]:
+def _fixed(vectors: AnyFloats, targets: Targets, seed: int) -> dict[str, float]:
     """The paper's classifier on vectors that stay as they are."""
     usual = ClassificationOptions()
     rate = usual.learning_rate_of(textless=False)

@@ -92,7 +92,7 @@ class Adjacency:
         return adjacency
 
     def check_order(self, folder: Path, edge_types: Sequence[int]) -> None:
-        """Refuse entries of a centre that are not sorted by neighbour and edge type, or stand there twice."""
+        """Refuse entries of a centre that are not sorted by neighbour and edge type, or are duplicates."""
         if not np.isin(np.unique(self.edge_type), edge_types).all():
             raise damaged(folder / "edge_type.npy", "found an edge type of other nodes", REBUILD)
         for start in range(1, len(self.neighbor), NUMBERS_AT_ONCE):

@@ -16,13 +16,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from heterformer.arrays import Bools, Ints
+from heterformer.arrays import AnyFloats, Bools, Ints
 from heterformer.errors import InputError, OptionError
 from heterformer.network.label_options import LabelOptions
 from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
 
-Vectors = NDArray[np.floating[Any]]
 MOST_CELLS = 1 << 31  # of a matrix of nodes by classes: 2 GB
 NAMED = 3  # classes that a sentence names
 
@@ -132,11 +131,11 @@ class Labels:
             return self
         return self.restricted(rng.choice(self.rows, count, replace=False))
 
-    def vectors_of(self, part: Labels, vectors: Vectors) -> Vectors:
+    def vectors_of(self, part: Labels, vectors: AnyFloats) -> AnyFloats:
         """The vectors of a part of these nodes, out of ``vectors`` of all of them."""
         return vectors[np.searchsorted(self.rows, part.rows)]
 
-    def check(self, vectors: Vectors) -> None:
+    def check(self, vectors: AnyFloats) -> None:
         """The user's mistakes: vectors of other nodes, broken ones, no two classes to tell apart."""
         if vectors.ndim != 2 or len(vectors) != len(self):
             problem = f"found an array of shape {vectors.shape} for {len(self):,} labelled nodes"

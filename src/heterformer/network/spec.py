@@ -402,7 +402,9 @@ class _Parser:
         if not isinstance(value, str) or not value:
             raise self.error(at, f"found {short_repr(value)}, expected a string")
         if "\0" in value or any("\ud800" <= letter <= "\udfff" for letter in value):
-            raise self.error(at, f"found {short_repr(value)}, expected text without half characters and NUL")
+            raise self.error(
+                at, f"found {short_repr(value)}, expected text without unpaired surrogates and NUL"
+            )
         return value
 
     def single(self, value: Any, at: str) -> tuple[str, ...]:

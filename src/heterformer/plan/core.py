@@ -62,7 +62,7 @@ class Speed:
 
 
 @dataclass(frozen=True)
-class Together:
+class ProcessGroupPlan:
     """So many processes that work together."""
 
     processes: int
@@ -89,7 +89,7 @@ class Plan:
     disk: Disk
     speed: Speed
     bandwidth: float  # GB per second
-    together: tuple[Together, ...]
+    together: tuple[ProcessGroupPlan, ...]
 
 
 def make_plan(network: Network, training: TrainingOptions, embed: EmbedOptions, options: PlanOptions) -> Plan:
@@ -155,7 +155,7 @@ def _together(
     training: TrainingOptions,
     speed: Speed,
     bandwidth: float,
-) -> Together:
+) -> ProcessGroupPlan:
     batch = training.batch_size * processes
     rows = touched_rows(size, network, training)
     exchange = Exchange(0, 0)
@@ -173,7 +173,7 @@ def _together(
         if epoch is not None and training.neighbor_states == "cached":  # a refresh is the first of two passes
             epoch += _met(network) / (speed.nodes * processes) / 3600
     memory = training_memory(size, network, training, processes, rows)
-    return Together(processes, batch, steps, memory, exchange, seconds, efficiency, epoch, embedding)
+    return ProcessGroupPlan(processes, batch, steps, memory, exchange, seconds, efficiency, epoch, embedding)
 
 
 def _met(network: PlannedNetwork) -> int:

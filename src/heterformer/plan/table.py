@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from heterformer.plan.core import Plan, Together
+from heterformer.plan.core import Plan, ProcessGroupPlan
 from heterformer.plan.memory import Memory
 from heterformer.tables import Sheet
 
@@ -80,7 +80,7 @@ def _disk(plan: Plan) -> Sheet:
 
 
 def _together(plan: Plan) -> Sheet:
-    def row(name: str, cell: Callable[[Together], str]) -> tuple[str, ...]:
+    def row(name: str, cell: Callable[[ProcessGroupPlan], str]) -> tuple[str, ...]:
         return (name, *(cell(one) for one in plan.together))
 
     rows = (

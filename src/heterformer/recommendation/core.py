@@ -22,16 +22,16 @@ from heterformer.network.schema import NodeType, Relation
 from heterformer.network.tokens import open_tokens
 from heterformer.recommendation.options import RecommendOptions
 from heterformer.search.filters import check_filter
-from heterformer.search.searcher import Named, Query, Ranking, Searcher
+from heterformer.search.searcher import NamedNode, Query, Ranking, Searcher
 from heterformer.training.folding import FoldedIn, fold_in
 
 
 @dataclass(frozen=True)
-class Recommended:
+class Recommendations:
     """What is recommended to one user, or to somebody who has some items."""
 
-    user: Named | None
-    likes: tuple[Named, ...]  # of somebody who is not in the network
+    user: NamedNode | None
+    likes: tuple[NamedNode, ...]  # of somebody who is not in the network
     relation: str
     ranking: Ranking
 
@@ -66,7 +66,7 @@ class Recommender:
         top: int = 10,
         exclude_known: bool = False,
         where: str = "",
-    ) -> list[Recommended]:
+    ) -> list[Recommendations]:
         """Rank the nodes that each user may be linked to.
 
         Args:
@@ -118,14 +118,16 @@ class Recommender:
         problem = f"is {target!r}, which no predicted relation joins to {user_type!r}; they join {joined}."
         raise OptionError(RecommendOptions, "type", problem)
 
-    def _to_user(self, node: Node, target: NodeType | None, **ranked: object) -> Recommended:
+    def _to_user(self, node: Node, target: NodeType | None, **ranked: object) -> Recommendations:
         relation, other = self._relation(node.node_type, target)
         query = self.searcher.like(node)
         query = replace(query, vector=self._scaled(query.vector, relation))
         ranking = self.searcher.rank(query, other, **ranked)  # type: ignore[arg-type]
-        return Recommended(Named.from_node(self.network, node), (), relation.name, ranking)
+        return Recommendations(NamedNode.from_node(self.network, node), (), relation.name, ranking)
 
-    def _to_newcomer(self, likes: Sequence[str], target: NodeType | None, **ranked: object) -> Recommended:
+    def _to_newcomer(
+        self, likes: Sequence[str], target: NodeType | None, **ranked: object
+    ) -> Recommendations:
         for relation in self.schema.predicted:
             newcomer = self.schema.textless_end(relation)
             other = relation.source if newcomer == relation.target else relation.target
@@ -138,8 +140,8 @@ class Recommender:
         vector = self.newcomer(newcomer, relation, [item.row for item in items])
         query = Query(self._scaled(vector, relation), neighbors=items)
         ranking = self.searcher.rank(query, other, **ranked)  # type: ignore[arg-type]
-        named = tuple(Named.from_node(self.network, item) for item in items)
-        return Recommended(None, named, relation.name, ranking)
+        named = tuple(NamedNode.from_node(self.network, item) for item in items)
+        return Recommendations(None, named, relation.name, ranking)
 
     @cached_property
     def _model(self) -> NodeEncoder:
@@ -197,7 +199,7 @@ class Recommender:
         return vector if scale is None else vector * scale.detach().float().cpu().numpy()
 
 
-def recommend_run(path: Path | str, users: Sequence[str], options: RecommendOptions) -> list[Recommended]:
+def recommend_run(path: Path | str, users: Sequence[str], options: RecommendOptions) -> list[Recommendations]:
     """What ``heterformer recommend`` does."""
     check_request(users, options.likes, options.where)  # before the run is opened
     return Recommender(path, options.network, options.device).recommend(

@@ -18,11 +18,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from heterformer.arrays import Ints
 from heterformer.digests import bytes_digest, check_sizes, write_digests
 from heterformer.errors import InputError, OptionError
 from heterformer.files import damaged, reading, replace_folder
 from heterformer.progress import progress_bar
-from heterformer.search.index import NONE, ROWS_AT_ONCE, ExactIndex, Matrix, Queries, Rows, TopRows, top_rows
+from heterformer.search.index import NONE, ROWS_AT_ONCE, ExactIndex, Matrix, Queries, TopRows, top_rows
 from heterformer.search.options import SearchOptions
 
 APPROXIMATE_FROM = 1_000_000  # nodes; benchmarks/search_index.py has the figures
@@ -39,7 +40,7 @@ class Sample(NamedTuple):
     """Queries for measuring recall."""
 
     queries: Queries
-    own: Rows  # the row of each query that is itself a vector of the searched type, to be left out; else -1
+    own: Ints  # the row of each query that is itself a vector of the searched type, to be left out; else -1
 
 
 class ApproximateIndex:
@@ -73,7 +74,7 @@ class ApproximateIndex:
                 )
         return cls(lists, matrix, path, recall)
 
-    def search(self, queries: Queries, k: int, without: Rows = NONE) -> list[TopRows]:
+    def search(self, queries: Queries, k: int, without: Ints = NONE) -> list[TopRows]:
         faiss = _faiss()
         queries = np.ascontiguousarray(queries, dtype=np.float32)
         excluded = faiss.IDSelectorBatch(np.asarray(without, dtype=np.int64))

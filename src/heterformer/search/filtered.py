@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from heterformer.search.index import NONE, ROWS_AT_ONCE, Index, Matrix, Rows, TopRows, top_rows
+from heterformer.arrays import Ints
+from heterformer.search.index import NONE, ROWS_AT_ONCE, Index, Matrix, TopRows, top_rows
 
 FEW = 100_000  # rows among which exact search takes less than asking an index again and again
 
@@ -15,8 +16,8 @@ def search_among(
     matrix: Matrix,
     query: NDArray[np.float32],
     k: int,
-    rows: Rows,
-    without: Rows = NONE,
+    rows: Ints,
+    without: Ints = NONE,
     few: int = FEW,
 ) -> TopRows:
     """The ``k`` best of ``rows`` (ascending), ``without`` some.
@@ -37,7 +38,7 @@ def search_among(
 
 
 def best_among(
-    matrix: Matrix, query: NDArray[np.float32], rows: Rows, k: int, block: int = ROWS_AT_ONCE
+    matrix: Matrix, query: NDArray[np.float32], rows: Ints, k: int, block: int = ROWS_AT_ONCE
 ) -> TopRows:
     """The same by exact search, a block of rows at a time."""
     best = top_rows(matrix, query, NONE, k)

@@ -23,14 +23,14 @@ from typing import NoReturn
 import numpy as np
 import polars as pl
 
+from heterformer.arrays import Ints
 from heterformer.errors import InputError
 from heterformer.network.columns import node_column, own_name
 from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
-from heterformer.search.index import Rows
 
 MAX_LENGTH = 2000  # characters of a filter
-MAX_DEPTH = 32  # parentheses and nots within each other
+MAX_DEPTH = 32  # nested parentheses and nots
 MAX_WHOLE = 2**53  # whole numbers up to here are exact as floats
 MAX_SHOWN_LENGTH = 40  # characters of a filter that an error shows
 
@@ -101,7 +101,7 @@ class Columns:
         return series
 
 
-def matching_rows(network: Network, node_type: NodeType, where: str) -> Rows:
+def matching_rows(network: Network, node_type: NodeType, where: str) -> Ints:
     """The rows of the nodes that meet a filter, ascending. A missing value meets only tests for null.
 
     Args:
@@ -160,7 +160,7 @@ class _Parser:
     def _term(self) -> pl.Expr:
         self.depth += 1
         if self.depth > MAX_DEPTH:
-            _wrong(self.token, f"more than {MAX_DEPTH} parentheses and nots are within each other")
+            _wrong(self.token, f"more than {MAX_DEPTH} parentheses and nots are nested")
         if self._take("not"):
             condition = ~self._term()
         elif self._take("("):

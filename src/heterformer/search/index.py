@@ -8,19 +8,20 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from heterformer.arrays import Ints
+
 Matrix = NDArray[Any]  # (n, d) float32 or float16, usually memory-mapped
 Queries = NDArray[np.float32]  # (Q, d)
-Rows = NDArray[np.int64]
 
 ROWS_AT_ONCE = 16_384  # rows whose scores are held at a time: 24 MB of vectors of 384 numbers
 ROUNDING = 1e-6  # by which a float32 product may be off, relative to the lengths of its factors
-NONE: Rows = np.empty(0, dtype=np.int64)
+NONE: Ints = np.empty(0, dtype=np.int64)
 
 
 class TopRows(NamedTuple):
     """The best rows for one query, best first; equal scores by row."""
 
-    rows: Rows  # (k,)
+    rows: Ints  # (k,)
     scores: NDArray[np.float64]  # (k,) inner products
 
 
@@ -29,7 +30,7 @@ class Index(Protocol):
 
     name: str
 
-    def search(self, queries: Queries, k: int, without: Rows = NONE) -> list[TopRows]:
+    def search(self, queries: Queries, k: int, without: Ints = NONE) -> list[TopRows]:
         """The ``k`` best rows for each query (all, if there are fewer), leaving out the rows ``without``."""
 
 
@@ -41,7 +42,7 @@ class ExactIndex:
     def __init__(self, matrix: Matrix, block: int = ROWS_AT_ONCE) -> None:
         self.matrix, self.block = matrix, block
 
-    def search(self, queries: Queries, k: int, without: Rows = NONE) -> list[TopRows]:
+    def search(self, queries: Queries, k: int, without: Ints = NONE) -> list[TopRows]:
         queries, without = np.asarray(queries, dtype=np.float32), np.sort(without)
         top = [TopK(self.matrix, query, k) for query in queries]
         for start in range(0, len(self.matrix), self.block):
@@ -81,7 +82,7 @@ class TopK:
         return floor - ROUNDING * float(length * np.linalg.norm(self.query))
 
 
-def top_rows(matrix: Matrix, query: NDArray[np.float32], rows: Sequence[int] | Rows, k: int) -> TopRows:
+def top_rows(matrix: Matrix, query: NDArray[np.float32], rows: Sequence[int] | Ints, k: int) -> TopRows:
     """The ``k`` best of some rows. In double precision and row by row, so that equal vectors tie exactly."""
     rows = np.asarray(rows, dtype=np.int64)
     scores = (matrix[rows].astype(np.float64) * query.astype(np.float64)).sum(1)  # (r,)

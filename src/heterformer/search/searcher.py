@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from heterformer.arrays import Ints
 from heterformer.device import Device
 from heterformer.errors import InputError, OptionError
 from heterformer.network.lookup import Node, find_node
@@ -17,7 +18,6 @@ from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
 from heterformer.search.filtered import search_among
 from heterformer.search.filters import matching_rows
-from heterformer.search.index import Rows
 from heterformer.search.options import IndexChoice, SearchOptions
 from heterformer.search.query_encoder import QueryEncoder, StudentQueryEncoder
 from heterformer.search.resolve import resolve_query
@@ -39,7 +39,7 @@ class Query:
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedNode:
     """A node by type, id and display name."""
 
     node_type: NodeType
@@ -47,13 +47,13 @@ class Named:
     name: str
 
     @classmethod
-    def from_node(cls, network: Network, node: Node) -> Named:
+    def from_node(cls, network: Network, node: Node) -> NamedNode:
         (node_id,), (name,) = (f(node.node_type, [node.row]) for f in (network.ids, network.names))
         return cls(node.node_type, node_id, name)
 
 
 @dataclass(frozen=True)
-class SupportingNeighbor(Named):
+class SupportingNeighbor(NamedNode):
     """A neighbour of a result whose own vector is close to the query."""
 
     score: float  # its own inner product with the query
@@ -85,8 +85,8 @@ class Answer:
     """The query, a text or a node, and the best nodes of each type."""
 
     text: str
-    neighbors: tuple[Named, ...]  # of the query text
-    like: Named | None
+    neighbors: tuple[NamedNode, ...]  # of the query text
+    like: NamedNode | None
     rankings: tuple[Ranking, ...]
 
 
@@ -187,8 +187,8 @@ class Searcher:
         )
         return Answer(
             text=text,
-            neighbors=tuple(Named.from_node(self.network, n) for n in neighbor_nodes),
-            like=None if node is None else Named.from_node(self.network, node),
+            neighbors=tuple(NamedNode.from_node(self.network, n) for n in neighbor_nodes),
+            like=None if node is None else NamedNode.from_node(self.network, node),
             rankings=rankings,
         )
 
@@ -284,7 +284,7 @@ class Searcher:
         candidates = self.schema.counts[node_type] if rows is None else len(rows)
         return Ranking(node_type, candidates, node_index.name, tuple(hits))
 
-    def known(self, query: Query, node_type: NodeType) -> Rows:
+    def known(self, query: Query, node_type: NodeType) -> Ints:
         """The rows of a type's nodes that are neighbours of the query.
 
         Args:
@@ -331,7 +331,7 @@ class _SupportingNeighbors:
                 scored += self._of_type(node, node_type)
         scored.sort(key=lambda entry: -entry[0])
         return tuple(
-            SupportingNeighbor(**vars(Named.from_node(self.network, neighbor)), score=score)
+            SupportingNeighbor(**vars(NamedNode.from_node(self.network, neighbor)), score=score)
             for _, neighbor, score in scored[:SUPPORTING]
         )
 
@@ -356,12 +356,12 @@ class _SupportingNeighbors:
             self._typical[node_type] = (float(scores.mean()), float(scores.std()) or 1.0)
         return self._typical[node_type]
 
-    def _scores(self, node_type: NodeType, rows: Rows) -> NDArray[np.float32]:
+    def _scores(self, node_type: NodeType, rows: Ints) -> NDArray[np.float32]:
         vectors = self.store.matrix(node_type)[rows].astype(np.float32)  # (r, d)
         return vectors @ self.query.vector
 
 
-def neighbor_rows(network: Network, node: Node, node_type: NodeType) -> Rows:
+def neighbor_rows(network: Network, node: Node, node_type: NodeType) -> Ints:
     """The rows of all neighbours of one type, ascending."""
     if node_type not in network.schema.neighbor_types_of(node.node_type):
         return np.empty(0, dtype=np.int64)

@@ -22,6 +22,7 @@ from typing import get_args
 import numpy as np
 import polars as pl
 
+from heterformer.arrays import Ints
 from heterformer.device import Device, chosen_device
 from heterformer.embedding.embed import embed_to, or_anew
 from heterformer.embedding.options import EmbedOptions, Precision
@@ -39,7 +40,7 @@ from heterformer.search.approximate import (
     build_index,
     has_faiss,
 )
-from heterformer.search.index import ExactIndex, Index, Matrix, Rows
+from heterformer.search.index import ExactIndex, Index, Matrix
 from heterformer.search.options import IndexChoice
 from heterformer.search.run_weights import FOLDER, RunWeights
 from heterformer.temporary import remove_path
@@ -215,7 +216,7 @@ class SearchStore:
             raise InputError(f"{self.vectors.path}: {problem}; {remedy}.")
 
 
-def typical_rows(count: int) -> Rows:
+def typical_rows(count: int) -> Ints:
     """Some of ``count`` rows, at even distances."""
     return np.linspace(0, count - 1, min(count, TYPICAL)).astype(np.int64)
 

@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from heterformer.search.searcher import Answer, Hit, Named, Ranking
+from heterformer.search.searcher import Answer, Hit, NamedNode, Ranking
 from heterformer.tables import short
 
 LONGEST, NEIGHBOR = 100, 60  # letters of a name, and of a neighbour's: a node's text may be a whole abstract
@@ -53,7 +53,7 @@ def _neighbors(hit: Hit) -> Text:
     return Text(lines, no_wrap=True, overflow="ellipsis")
 
 
-def named_node(node: Named, longest: int) -> str:
+def named_node(node: NamedNode, longest: int) -> str:
     """A node's type and name, of which at most ``longest`` letters."""
     return f"{node.node_type}: {short(node.name, longest)}"
 

@@ -35,7 +35,7 @@ from heterformer.serve.schemas import (
     TEIEmbed,
     Texts,
 )
-from heterformer.serve.service import Embedded, Service
+from heterformer.serve.service import Service, TextEmbeddings
 
 if TYPE_CHECKING:
     from mcp.server import MCPServer
@@ -283,7 +283,9 @@ def _listed(texts: Texts) -> list[str]:
     return [texts] if isinstance(texts, str) else texts
 
 
-def _first_dimensions(embedded: Embedded, dimensions: int | None, renormalize: bool) -> NDArray[np.float32]:
+def _first_dimensions(
+    embedded: TextEmbeddings, dimensions: int | None, renormalize: bool
+) -> NDArray[np.float32]:
     """The first numbers of each vector, of length 1 if asked for."""
     width = embedded.vectors.shape[1]
     if dimensions is not None and dimensions > width:

@@ -39,7 +39,7 @@ class Encoder(Protocol):
         """(n, d)."""
 
 
-class Encoded(NamedTuple):
+class EncodedText(NamedTuple):
     """The vector of a text and how many tokens it has, those beyond the model's limit included."""
 
     vector: NDArray[np.float32]
@@ -51,7 +51,7 @@ class _Job:
     encoder: Encoder
     text: str
     neighbors: Rows
-    future: Future[Encoded] = field(default_factory=Future)
+    future: Future[EncodedText] = field(default_factory=Future)
     tokens: TokenCounts | None = None  # once it was counted
 
 
@@ -83,7 +83,7 @@ class BatchingEncoder:
 
     def encode(
         self, encoder: Encoder, texts: Sequence[str], neighbors: Sequence[Rows], deadline: Deadline
-    ) -> list[Encoded]:
+    ) -> list[EncodedText]:
         """Wait for the vectors of some texts."""
         jobs = [_Job(encoder, t, rows) for t, rows in zip(texts, neighbors, strict=True)]
         with self._changed:
@@ -146,7 +146,7 @@ class BatchingEncoder:
             vectors = batch[0].encoder.encode([j.text for j in batch], [j.neighbors for j in batch])
             counts = [job.tokens for job in batch if job.tokens is not None]
             for job, vector, tokens in zip(batch, vectors, counts, strict=True):
-                job.future.set_result(Encoded(vector, tokens.text))
+                job.future.set_result(EncodedText(vector, tokens.text))
             self._observe(len(batch), sum(tokens.read for tokens in counts))
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from heterformer.explanation.core import Explainer
 from heterformer.explanation.effects import node_effects
 from heterformer.network.lookup import Node
-from heterformer.search.searcher import Named
+from heterformer.search.searcher import NamedNode
 
 
 def explained(
@@ -21,7 +21,7 @@ def explained(
     """What the library says of a node, without the run's path."""
     has_text = node.node_type in explainer.schema.text_rich
     if has_text and not explainer.has_attention:
-        answer: dict[str, Any] = {"node": asdict(Named.from_node(explainer.network, node))}
+        answer: dict[str, Any] = {"node": asdict(NamedNode.from_node(explainer.network, node))}
     else:
         answer = asdict(explainer.explain(node, queries))
     if pair is not None or (effects and has_text):

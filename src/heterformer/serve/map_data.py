@@ -16,7 +16,7 @@ from heterformer.errors import InputError
 from heterformer.maps.coloring import color_by, color_choices
 from heterformer.maps.layout import Layout
 from heterformer.network.lookup import Node
-from heterformer.search.searcher import Named, Searcher
+from heterformer.search.searcher import NamedNode, Searcher
 from heterformer.serve.errors import InvalidError, NotFoundError, UnavailableError
 from heterformer.serve.logs import LOGGER
 
@@ -92,12 +92,12 @@ class MapData:
             places.append({"number": number, "x": x, "y": y})
         return places
 
-    def node(self, number: int) -> Named:
+    def node(self, number: int) -> NamedNode:
         """The node of a number."""
         if not 0 <= number < self.nodes:
             raise NotFoundError(f"there is no node {number}, numbers go from 0 to {self.nodes - 1}.")
         node_type = self.types[int(np.searchsorted(self._ends, number, side="right"))]
-        return Named.from_node(self.network, Node(node_type, number - self.offsets[node_type]))
+        return NamedNode.from_node(self.network, Node(node_type, number - self.offsets[node_type]))
 
     def _colors(self, by: str) -> dict[str, Any]:
         coloring = color_by(self.network, self.types, by)

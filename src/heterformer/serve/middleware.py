@@ -94,7 +94,7 @@ class RequestMiddleware:
         except Exception:
             LOGGER.exception("a request failed", extra={"fields": {"request_id": answer.request_id}})
             if answer.status == 0:
-                await answer.problem(500, "the server made a mistake; its log has more.", "internal")
+                await answer.problem(500, "internal error; the server's log has more.", "internal")
 
     def _check(self, scope: Scope, headers: Headers) -> None:
         if self._key is not None:

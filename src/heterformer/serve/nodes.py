@@ -15,7 +15,7 @@ from heterformer.network.columns import node_column, own_name
 from heterformer.network.lookup import Node
 from heterformer.network.schema import EdgeType, NodeType, Schema
 from heterformer.network.store import Network
-from heterformer.search.searcher import Named
+from heterformer.search.searcher import NamedNode
 from heterformer.serve.errors import NotFoundError
 
 LONGEST_NAME = 300  # letters of a name in a list: a node's text may be a whole abstract
@@ -60,7 +60,7 @@ def node_page(network: Network, node: Node, page: Page) -> dict[str, Any]:
             attributes[own_name(stored)] = value
         elif stored in values:
             values[stored] = value
-    named = asdict(Named.from_node(network, node)) | values
+    named = asdict(NamedNode.from_node(network, node)) | values
     groups = [_group(network.schema, edge_type, n) for edge_type, n in _edge_counts(network, node).items()]
     return named | {
         "attributes": attributes,
@@ -123,7 +123,7 @@ def _entries(network: Network, node: Node, node_type: NodeType) -> slice:
 
 def short_named(network: Network, node: Node) -> dict[str, Any]:
     """A node as it stands in a list."""
-    named = asdict(Named.from_node(network, node))
+    named = asdict(NamedNode.from_node(network, node))
     return named | {"name": named["name"][:LONGEST_NAME]}
 
 

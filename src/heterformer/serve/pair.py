@@ -9,7 +9,7 @@ import numpy as np
 
 from heterformer.network.lookup import Node
 from heterformer.network.store import Network
-from heterformer.search.searcher import Named, Searcher, neighbor_rows
+from heterformer.search.searcher import NamedNode, Searcher, neighbor_rows
 from heterformer.search.store import typical_rows
 from heterformer.serve.errors import NotFoundError
 
@@ -45,6 +45,6 @@ def shared_neighbors(network: Network, one: Node, other: Node) -> list[dict[str,
             neighbor_rows(network, one, node_type), neighbor_rows(network, other, node_type)
         )
         if len(rows):
-            nodes = [asdict(Named.from_node(network, Node(node_type, int(row)))) for row in rows[:SHARED]]
+            nodes = [asdict(NamedNode.from_node(network, Node(node_type, int(row)))) for row in rows[:SHARED]]
             groups.append({"type": node_type, "total": len(rows), "nodes": nodes})
     return groups

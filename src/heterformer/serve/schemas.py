@@ -25,7 +25,7 @@ class Body(BaseModel):
         try:
             json.dumps(values, ensure_ascii=False).encode()
         except (UnicodeEncodeError, RecursionError):
-            raise ValueError("a text is not valid Unicode, or too much is within each other") from None
+            raise ValueError("a text is not valid Unicode, or the JSON is nested too deeply") from None
         return values
 
 

@@ -46,9 +46,7 @@ def _listening(options: ServeOptions) -> Iterator[socket.socket]:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
     except OSError as error:
-        problem = (
-            f"is {options.port}, which cannot be listened at ({error.strerror or error}); choose another."
-        )
+        problem = f"is {options.port}, on which it cannot listen ({error.strerror or error}); choose another."
         raise OptionError(options, "port", problem, place=f"{options.host}: ") from None
     with listener:
         yield listener

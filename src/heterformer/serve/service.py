@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from heterformer import __version__
 from heterformer.errors import InputError
 from heterformer.network.lookup import Node, find_node, node_type_named
-from heterformer.recommendation.core import Recommended
+from heterformer.recommendation.core import Recommendations
 from heterformer.search.filters import Columns
 from heterformer.search.searcher import Answer
-from heterformer.serve.batching import BatchingEncoder, Encoded, Observer
+from heterformer.serve.batching import BatchingEncoder, EncodedText, Observer
 from heterformer.serve.deadline import Deadline
 from heterformer.serve.errors import NotFoundError, OverloadedError, TooLargeError, as_request_error
 from heterformer.serve.explaining import explained
@@ -33,7 +33,7 @@ NeighborNames = Mapping[str, Sequence[str]]  # ids or names by node type
 
 
 @dataclass(frozen=True)
-class Embedded:
+class TextEmbeddings:
     """Vectors of texts, and how many tokens were read."""
 
     run: str
@@ -94,7 +94,7 @@ class Service:
         neighbors: Sequence[NeighborNames] = (),
         types: Sequence[str] = (),
         deadline: Deadline | None = None,
-    ) -> Embedded:
+    ) -> TextEmbeddings:
         """Vectors of texts that are no nodes, each alone or with neighbours of the network by id or name.
 
         They are read as nodes of the schema's ``query_type``; ``types`` that say otherwise are refused.
@@ -121,7 +121,7 @@ class Service:
 
     def recommend(
         self, run: str, users: Sequence[str], *, deadline: Deadline | None = None, **query: Any
-    ) -> list[Recommended]:
+    ) -> list[Recommendations]:
         """What ``Recommender.recommend`` answers; ``query`` is its arguments."""
         self._check_number(len(users), "users")
         self._check_number(len(query.get("likes", ())), "likes")
@@ -241,10 +241,10 @@ def _nodes(run: ServedRun, neighbors: NeighborNames, deadline: Deadline) -> list
     return nodes
 
 
-def _embedded(run: ServedRun, encoded: Sequence[Encoded]) -> Embedded:
+def _embedded(run: ServedRun, encoded: Sequence[EncodedText]) -> TextEmbeddings:
     vectors = np.stack([each.vector for each in encoded]) if encoded else np.empty((0, run.width), np.float32)
     tokens = tuple(each.tokens for each in encoded)
-    return Embedded(run.name, vectors, tokens, run.text_limit, run.is_normalized)
+    return TextEmbeddings(run.name, vectors, tokens, run.text_limit, run.is_normalized)
 
 
 def _described(run: ServedRun) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from heterformer.batches.labelled import LabelledBatch, LabelledBatches
 from heterformer.batches.pairs import TrainingBatches
 from heterformer.batches.positives import log_key_frequencies
 from heterformer.batches.randomness import stream_key
-from heterformer.batches.slices import slices
+from heterformer.batches.slices import SlicedBatch
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.device import chosen_device, chosen_precision
 from heterformer.distributed import ProcessGroup
@@ -216,7 +216,11 @@ class Learner:
         most = self.options.epochs * self.batches.steps_per_epoch - self.batches.skipped
         return min(most, self.options.max_steps or most)
 
-    def _step(self, pairs: PairBatch | None, labelled: Sequence[LabelledBatch] = ()) -> float:
+    def slice_batch(self, batch: PairBatch) -> SlicedBatch:
+        """A batch as a step takes it; a thread may do this ahead."""
+        return SlicedBatch.from_pairs(batch, self.options.micro_batch, neighbor_texts=self.cached is None)
+
+    def _step(self, pairs: SlicedBatch | None, labelled: Sequence[LabelledBatch] = ()) -> float:
         """One step of all tasks, of this process's part of the batches; gives its part of the loss."""
         self.model.train()
         loss = 0.0 if pairs is None else self._learn_links(pairs)
@@ -241,16 +245,16 @@ class Learner:
     def _learn_labels(self, batch: LabelledBatch) -> float:
         """The gradients of the supervised loss of some labelled nodes."""
         assert self.supervision is not None
+        read = batch if self.cached is None else batch.without_neighbor_texts()
         with self.autocast():
-            loss = self.supervision.loss(self._vectors(batch, LABELLED, batch.offset), batch)
+            loss = self.supervision.loss(self._vectors(read, LABELLED, batch.offset), batch)
         self._backward(loss)
         return float(loss.detach())
 
-    def _learn_links(self, batch: PairBatch) -> float:
+    def _learn_links(self, batch: SlicedBatch) -> float:
         """The gradients of Eq. 13, of this process's pairs against all keys; gives its part of the loss."""
-        parts = slices(batch, self.options.micro_batch)
         empty = torch.empty(0, self.model.width, device=self.device)
-        vectors = pair_vectors(parts, self._pair_vectors, empty)
+        vectors = pair_vectors(batch.slices, self._pair_vectors, empty)
         mask = batch.false_negatives
         with self.autocast():
             keys_of_all = self.processes.all_gather_with_gradients(vectors.keys)  # (W * P, d)
@@ -271,7 +275,7 @@ class Learner:
                 None if frequencies is None else frequencies.to(candidates.device),
             )
         self._backward(loss)
-        replay(parts, self._pair_vectors, vectors, self.optimizers.row_parameters)
+        replay(batch.slices, self._pair_vectors, vectors, self.optimizers.row_parameters)
         return float(loss.detach())
 
     def _unscaled(self) -> bool:
@@ -292,21 +296,19 @@ class Learner:
         """Take the step of this number, whatever came before, to measure it; gives its pairs."""
         self.position.step = number
         pairs, labelled = self._of_run_step(number)
-        self._step(pairs, labelled)
+        self._step(None if pairs is None else self.slice_batch(pairs), labelled)
         return 0 if pairs is None else pairs.pairs
 
     def _pair_vectors(self, batch: PairBatch) -> Tensor:
         """(2p + n, d): the vectors of a slice of the step's pairs."""
         place = (batch.pair_offset,) if batch.pair_offset else ()
-        return self._vectors(replace(batch, false_negatives=None), *place)
+        return self._vectors(batch, *place)
 
     def _vectors(self, batch: Batch, *place: int) -> Tensor:
         """(B, d): dropout, like the batch, is a function of the step and of the batch's place in it."""
         key = stream_key(DROPOUT, self.options.seed, self.position.step, *place)
         torch.manual_seed(int(key >> np.uint64(1)))
-        states = None
-        if self.cached is not None:
-            states, batch = self.cached.for_batch(batch), batch.without_neighbor_texts()
+        states = None if self.cached is None else self.cached.for_batch(batch)
         batch = batch.to(self.device)
         with self.autocast():
             vectors: Tensor

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from heterformer.batches.prefetch import Prefetcher
+from heterformer.batches.slices import SlicedBatch
+from heterformer.batches.transfer import Transfer
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.distributed import ProcessGroup
 from heterformer.errors import InputError
 from heterformer.files import CARD, filled, remove_file
-from heterformer.metrics import metric_heading, no_better_than_chance
+from heterformer.metrics import metric_heading, no_better_than_chance, watchable_metrics
 from heterformer.models.known_nodes import KnownNodes
 from heterformer.network.store import Network
 from heterformer.network.stratified import VALIDATION
@@ -24,7 +26,7 @@ from heterformer.training.early_stopping import EarlyStopping
 from heterformer.training.initial_weights import say_if_pairs_were_seen, take_over
 from heterformer.training.learner import Learner
 from heterformer.training.names import start_from_names
-from heterformer.training.options import WATCHABLE, TrainingOptions
+from heterformer.training.options import TrainingOptions
 from heterformer.training.run import Run
 from heterformer.training.signals import interruptible
 from heterformer.training.sinks.sink import Sink, numbers, open_sinks
@@ -153,14 +155,15 @@ class Trainer(Learner):
         batches.skipped = position.epoch * batches.steps_per_epoch + position.step_of_epoch - position.step
 
     def _steps(self, bar: Bar, interrupted: list[int]) -> None:
-        prefetched: AbstractContextManager[Prefetcher | None] = nullcontext()
+        prefetched: AbstractContextManager[Prefetcher[SlicedBatch] | None] = nullcontext()
         if self.links is not None:
-            prefetched = Prefetcher(self.links, pin=self.device.type == "cuda")
+            transfer = Transfer(self.device) if self.device.type == "cuda" else None
+            prefetched = Prefetcher(self.links, self.slice_batch, transfer)
         with prefetched as ahead:
             self._take_steps(bar, interrupted, ahead)
         self._save()
 
-    def _take_steps(self, bar: Bar, interrupted: list[int], ahead: Prefetcher | None) -> None:
+    def _take_steps(self, bar: Bar, interrupted: list[int], ahead: Prefetcher[SlicedBatch] | None) -> None:
         started = saved = time.monotonic()
         before, loss = self.position.seconds, None
         while not self._over() and not self._stops(interrupted):
@@ -274,7 +277,7 @@ class Trainer(Learner):
 
     def _shown_metrics(self) -> tuple[str, ...]:
         """The metrics of a line about a validation: the watched one, then two of each task."""
-        names = (name for task in self.options.tasks for name in WATCHABLE[task][:2])
+        names = (name for task in self.options.tasks for name in watchable_metrics(task)[:2])
         return tuple(dict.fromkeys((self.options.watched, *names)))
 
     def _validation_metrics(self) -> dict[str, float]:

@@ -22,12 +22,6 @@ from heterformer.training.warm_up_options import WarmUpOptions
 
 Task = Literal["link_prediction", "classification", "regression"]
 EARLIER_TASKS = {"links": "link_prediction"}  # as some saved runs have it
-# The metrics of each task that are better if higher, the usual one first; with labels, theirs come first.
-WATCHABLE: dict[Task, tuple[str, ...]] = {
-    "classification": ("macro", "micro"),
-    "regression": ("r2",),
-    "link_prediction": ("prec", "mrr", "ndcg"),
-}
 
 # Values of options that a run's configuration lacks because it is older than they are.
 EARLIER = earlier_defaults(
@@ -197,8 +191,11 @@ class TrainingOptions:
 
     @property
     def watchable(self) -> tuple[str, ...]:
-        """The metrics that early stopping can watch, the usual one first."""
-        return tuple(name for task, names in WATCHABLE.items() if task in self.tasks for name in names)
+        """The metrics that early stopping can watch, the usual one first; with labels, theirs come first."""
+        from heterformer.metrics import watchable_metrics  # with NumPy, which help texts do without
+
+        tasks = sorted(self.tasks, key=lambda task: task == "link_prediction")
+        return tuple(name for task in tasks for name in watchable_metrics(task))
 
     @property
     def watched(self) -> str:

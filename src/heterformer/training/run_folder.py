@@ -127,7 +127,7 @@ def logged_lines(path: Path) -> list[dict[str, Any]]:
     values: list[dict[str, Any]] = []
     if not path.exists():
         return values
-    with reading(path, "remove what follows its last sound line"):
+    with reading(path, "remove what follows its last valid line"):
         lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
         for number, line in enumerate(lines, 1):
             if line.endswith("\n"):

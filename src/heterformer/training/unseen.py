@@ -60,9 +60,7 @@ def adapt_to_network(
                 f"{source or 'the model'}: does not say which textless nodes it knows, and {network.path} "
                 f"has others; expected the folder that 'heterformer train' wrote."
             )
-        assumption = (
-            f"taking {network.path} for the network that the model was trained on, which nothing says"
-        )
+        assumption = f"assuming that {network.path} is the network that the model was trained on"
         say(f"{source or 'a model'}: {assumption}.")
         return model, {}
     if known.are_all(network) and _reads_the_same(model, network):

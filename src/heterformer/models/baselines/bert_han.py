@@ -13,7 +13,7 @@ from transformers import initialization as init
 from heterformer.batches.batch import Batch
 from heterformer.models.baselines.cascaded import (
     TEXT_RICH,
-    HeterogeneousCascaded,
+    HeterogeneousCascadedPlm,
     TypedEdges,
     start_at_identity,
     with_self,
@@ -29,7 +29,7 @@ class BertHanConfig(NodeEncoderConfig):
     options_class = BertHanOptions
 
 
-class BertHan(HeterogeneousCascaded):
+class BertHan(HeterogeneousCascadedPlm):
     """HAN (Wang et al., 2019): GAT per meta-path, then semantic attention over the meta-paths' results.
 
     Heterogeneous. A meta-path is here an edge type, as batches hold one hop; a node is among its own

@@ -12,7 +12,7 @@ from transformers import initialization as init
 from heterformer.batches.batch import Batch
 from heterformer.models.baselines.cascaded import (
     TEXT_RICH,
-    HeterogeneousCascaded,
+    HeterogeneousCascadedPlm,
     start_at_identity,
 )
 from heterformer.models.baselines.convolutions import HeteroLinear, HGTConv
@@ -27,7 +27,7 @@ class BertHgtConfig(NodeEncoderConfig):
     options_class = BertHgtOptions
 
 
-class BertHgt(HeterogeneousCascaded):
+class BertHgt(HeterogeneousCascadedPlm):
     """HGT (Hu et al., 2020): keys, queries and values by node type, two more matrices by edge type.
 
     One softmax over the neighbours of all types; the result is mixed with the node's own vector by a

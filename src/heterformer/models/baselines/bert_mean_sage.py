@@ -9,7 +9,7 @@ from transformers import AutoConfig, AutoModel
 from transformers import initialization as init
 
 from heterformer.batches.batch import Batch
-from heterformer.models.baselines.cascaded import Cascaded, CascadedPlm, start_at_identity
+from heterformer.models.baselines.cascaded import CascadedEncoder, CascadedPlm, start_at_identity
 from heterformer.models.baselines.convolutions import SAGEConv
 from heterformer.models.configuration import NodeEncoderConfig
 from heterformer.models.options import BertMeanSageOptions
@@ -21,7 +21,7 @@ class BertMeanSageConfig(NodeEncoderConfig):
     options_class = BertMeanSageOptions
 
 
-class MeanAggregator(Cascaded):
+class MeanAggregator(CascadedEncoder):
     """GraphSAGE (Hamilton et al., 2017) with the mean aggregator: ``W_1 h_i + W_2 mean_j h_j + b``.
 
     It starts as half the node's own vector and half its neighbours' mean. No activation, as it is the last

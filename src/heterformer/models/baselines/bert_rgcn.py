@@ -10,7 +10,7 @@ from transformers import initialization as init
 
 from heterformer.batches.batch import Batch
 from heterformer.models.baselines.cascaded import (
-    HeterogeneousCascaded,
+    HeterogeneousCascadedPlm,
     start_at_identity,
 )
 from heterformer.models.baselines.convolutions import RGCNConv
@@ -24,7 +24,7 @@ class BertRgcnConfig(NodeEncoderConfig):
     options_class = BertRgcnOptions
 
 
-class BertRgcn(HeterogeneousCascaded):
+class BertRgcn(HeterogeneousCascadedPlm):
     """RGCN (Schlichtkrull et al., 2018): ``W_0 h_i + sum_r W_r mean_{j in N_r(i)} h_j + b``.
 
     Heterogeneous: a matrix per edge type, no attention. With a single edge type it would be BERT+MeanSAGE;

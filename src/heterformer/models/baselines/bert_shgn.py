@@ -12,7 +12,7 @@ from transformers import AutoConfig, AutoModel
 
 from heterformer.batches.batch import Batch
 from heterformer.models.baselines.cascaded import (
-    HeterogeneousCascaded,
+    HeterogeneousCascadedPlm,
     start_attention,
     with_self,
 )
@@ -29,7 +29,7 @@ class BertShgnConfig(NodeEncoderConfig):
     options_class = BertShgnOptions
 
 
-class BertShgn(HeterogeneousCascaded):
+class BertShgn(HeterogeneousCascadedPlm):
     """Simple-HGN (Lv et al., 2021): ``sum_j a_ij W h_j + h_i``, normalised.
 
     ``a_ij`` is GAT's, with ``a_3 W_3 e_r`` of a learnt edge type embedding ``e_r`` added inside; a node sees

@@ -23,7 +23,7 @@ from heterformer.models.textless import TextlessNodes
 TEXT_RICH = "text"  # torch_geometric's node type for all nodes with text
 
 
-class Cascaded(NodeEncoder):
+class CascadedEncoder(NodeEncoder):
     """Base of all that convolve vectors of texts, whatever reads the texts.
 
     Homogeneous: text-rich neighbours alone, whatever the edge type.
@@ -93,7 +93,7 @@ class Cascaded(NodeEncoder):
         return torch.stack([node, torch.cat(center)])
 
 
-class CascadedPlm(BackboneEncoder, Cascaded):
+class CascadedPlm(BackboneEncoder, CascadedEncoder):
     """Base of the family: the texts are read by a PLM."""
 
     def add_inputs(self) -> None:
@@ -109,7 +109,7 @@ class TypedEdges:
     kind: Tensor  # (E,): the edge type's number in the model's ``edge_types``
 
 
-class HeterogeneousCascaded(CascadedPlm, HeterogeneousEncoder):
+class HeterogeneousCascadedPlm(CascadedPlm, HeterogeneousEncoder):
     """The same with textless neighbours, which have embeddings of their own, and with typed edges.
 
     Textless nodes enter as ``W_phi h^(0)`` and are warmed up, like Heterformer's. All text-rich types count

@@ -35,11 +35,11 @@ def dropped(x: Tensor, dropout: float, residual: Tensor | None = None) -> Tensor
     if torch.compiler.is_compiling():  # which draws its own numbers
         x = F.dropout(x, dropout)
         return x if residual is None else x + residual
-    result: Tensor = _Dropped.apply(x, dropout, residual)  # type: ignore[no-untyped-call]
+    result: Tensor = _Dropout.apply(x, dropout, residual)  # type: ignore[no-untyped-call]
     return result
 
 
-class _Dropped(torch.autograd.Function):
+class _Dropout(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, dropout: float, residual: Tensor | None) -> Tensor:
         keep, scale = keep_mask(x, dropout), keep_scale(dropout)

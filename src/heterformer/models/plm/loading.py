@@ -129,7 +129,9 @@ def source_options(path_or_name: Path | str) -> dict[str, Any]:
             check_values(values, str(path_or_name))
     except OSError as error:
         reason = str(error).splitlines()[0]
-        raise InputError(f"{path_or_name}: no such folder, and not had from a model hub: {reason}") from None
+        raise InputError(
+            f"{path_or_name}: no such folder, nor can a model hub provide it: {reason}"
+        ) from None
     return {"trust_remote_code": False}
 
 

@@ -30,7 +30,7 @@ class NodeTable:
 
 
 @dataclass(frozen=True)
-class _Stored:
+class _StoredColumn:
     """A column of the Arrow file: its entry, its name, and the table's columns it is made of."""
 
     column: NodeColumn
@@ -39,7 +39,7 @@ class _Stored:
 
 
 @dataclass
-class _Seen:
+class _TableFacts:
     """What is known of a table only when all its chunks are read."""
 
     ids: list[pl.Series] = field(default_factory=list)
@@ -64,13 +64,13 @@ def read_node_table(
     the spellings of missing values.
     """
     stored = [
-        _Stored(column, name, paths)
+        _StoredColumn(column, name, paths)
         for column in NODE_COLUMNS
         for name, paths in column.stored(spec.columns.get(column.key, ())).items()
     ]
     columns = _table_columns(stored, relations, spec.separator, tuple(missing))
     guesses = {c: KindGuess(spec.attribute_kinds.get(c)) for c in spec.columns.get("attributes", ())}
-    seen = _Seen(related={name: [] for name in relations}, kinds=guesses)
+    seen = _TableFacts(related={name: [] for name in relations}, kinds=guesses)
     with pa.OSFile(str(out), "wb") as file:
         writer = None
         for chunk in table.chunks(list(columns.values())):
@@ -108,7 +108,7 @@ def write_ids(out: Path, ids: pl.Series) -> None:
 
 
 def _table_columns(
-    stored: list[_Stored],
+    stored: list[_StoredColumn],
     relations: Mapping[str, tuple[str, str | None]],
     separator: str | None,
     missing: tuple[str, ...],
@@ -126,10 +126,10 @@ def _table_columns(
 
 def _converted(
     series: Mapping[tuple[str, str], pl.Series],
-    stored: list[_Stored],
+    stored: list[_StoredColumn],
     chunk: Chunk,
     where: str,
-    seen: _Seen,
+    seen: _TableFacts,
     tally: Tally,
     missing: Sequence[str],
 ) -> pl.DataFrame:

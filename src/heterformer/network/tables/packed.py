@@ -23,10 +23,10 @@ def unpacked(raw: BinaryIO, path: Path, allowance: int = ALLOWANCE) -> BinaryIO:
     if not is_packed(path):
         return raw
     most = allowance + RATIO * path.stat().st_size
-    return cast(BinaryIO, io.BufferedReader(_Unpacked(raw, path, most), 1 << 16))
+    return cast(BinaryIO, io.BufferedReader(_GzipStream(raw, path, most), 1 << 16))
 
 
-class _Unpacked(io.RawIOBase):
+class _GzipStream(io.RawIOBase):
     """A gzip stream with a maximum unpacked size."""
 
     def __init__(self, raw: BinaryIO, path: Path, most: int) -> None:
