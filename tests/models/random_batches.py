@@ -158,5 +158,5 @@ def random_batch(
     for edge_type in neighbors if second_hops else ():
         count = len(textless[edge_type.neighbor]) if edge_type.neighbor in textless else neighbor_texts
         size = int(draw(0, 8, 1))
-        second_hop[edge_type] = Neighbors(draw(0, neighbor_texts, size).sort()[0], draw(0, count, size))
+        second_hop[edge_type] = Neighbors(draw(0, neighbor_texts - 1, size).sort()[0], draw(0, count, size))
     return Batch(Texts(tokens, offsets), neighbor_texts, center_index, neighbors, textless, second_hop)

@@ -187,6 +187,10 @@ class HeterogeneousCascadedOptions(CascadedOptions, TextlessOptions):
 
     group: ClassVar[Group] = "heterogeneous GNN"
 
+    second_hop: int | None = None
+    """Number of neighbours of each type with which a text-rich neighbour is convolved first; unless given,
+    there is one hop (the paper)."""
+
 
 @dataclass(frozen=True)
 class NestedOptions(AggregationOptions, BackboneOptions):

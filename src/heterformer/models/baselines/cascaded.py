@@ -7,14 +7,14 @@ convolution (``torch_geometric``'s) is what a model of this family adds, and how
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from transformers import initialization as init
 
-from heterformer.batches.batch import Batch, Texts
+from heterformer.batches.batch import Batch, Neighbors, Texts
 from heterformer.models.backbone_encoder import BackboneEncoder
 from heterformer.models.configuration import NodeEncoderConfig
 from heterformer.models.contract import HeterogeneousEncoder, NodeEncoder
@@ -75,15 +75,19 @@ class CascadedEncoder(NodeEncoder):
     def forward(self, batch: Batch, states: Tensor) -> Tensor:
         """(B, d): the centres' own vectors, convolved with their neighbours'."""
         centers = self.text_vectors(batch.texts, batch.centers)  # (B, d)
-        return self.maybe_normalize(self.aggregate(centers, states[:, 0], batch))
+        return self.maybe_normalize(self.aggregate(centers, self.with_second_hop(states[:, 0], batch), batch))
 
     def encode_batch(self, batch: Batch) -> Tensor:
         """(B, d): the same with every text read once, be it centre, neighbour or both."""
         if batch.textless_centers is not None:
             return super().encode_batch(batch)
         vectors = self.text_vectors(batch.texts)  # (U, d)
-        neighbors = vectors[: batch.neighbor_texts]
+        neighbors = self.with_second_hop(vectors[: batch.neighbor_texts], batch)
         return self.maybe_normalize(self.aggregate(vectors[batch.centers], neighbors, batch))
+
+    def with_second_hop(self, neighbors: Tensor, batch: Batch) -> Tensor:
+        """(U, d): the neighbour texts' vectors, with what those are next to if the model reads that."""
+        return neighbors
 
     def text_edges(self, batch: Batch) -> Tensor:
         """(2, E): from a row of the neighbour texts to a row of the centres; edge types are forgotten."""
@@ -121,6 +125,21 @@ class HeterogeneousCascadedPlm(CascadedPlm, HeterogeneousEncoder):
         self.edge_types = self.edge_types_from(self.schema.node_types)
         encodings = self.config.textless_encodings()
         self.textless = TextlessNodes(self.schema, self.config.textless_dim, self.width, True, encodings)
+
+    @property
+    def second_hop(self) -> int:
+        return self.config.second_hop or 0
+
+    def with_second_hop(self, neighbors: Tensor, batch: Batch) -> Tensor:
+        """(U, d): each neighbour convolved with its own neighbours, by the same convolution."""
+        if not batch.second_hop or not self.second_hop:
+            return neighbors
+        near = torch.unique(torch.cat([edges.center for edges in batch.second_hop.values()]))
+        position = torch.full((len(neighbors),), -1, device=neighbors.device)
+        position[near] = torch.arange(len(near), device=neighbors.device)
+        edges = {r: Neighbors(position[n.center], n.node) for r, n in batch.second_hop.items()}
+        convolved = self.aggregate(neighbors[near], neighbors, replace(batch, neighbors=edges))
+        return neighbors.index_copy(0, near, convolved.to(neighbors.dtype))
 
     def typed_edges(self, neighbors: Tensor, batch: Batch) -> TypedEdges:
         """All neighbours of the batch; ``neighbors`` (U, d) are the vectors of the neighbour texts."""
