@@ -86,7 +86,7 @@ def written(path: Path, **values: Any) -> Path:
 )
 def test_a_value_out_of_range_is_named(option: str, value: float, message: str) -> None:
     with pytest.raises(InputError) as caught:
-        TrainingOptions(**{option: value})
+        TrainingOptions(neighbor_states="live", **{option: value})
     assert str(caught.value) == message
 
 

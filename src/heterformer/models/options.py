@@ -23,6 +23,7 @@ Family = Literal["text-only", "bag of words", "cascaded", "nested"]
 Group = Literal["vanilla", "homogeneous GNN", "heterogeneous GNN", "Heterformer"]
 MODEL_TYPE_PREFIX = "heterformer_"  # Transformers has a model type "bert" of its own
 AUTO = "auto"  # not given: what suits the backbone
+SECOND_HOP = 10  # neighbours of a neighbour, see docs/results.md
 EARLIER = MappingProxyType({"query_prompt": "", "document_prompt": ""})
 _CLASSES: dict[str, type[ModelOptions]] = {}
 MODEL_OPTIONS: Mapping[str, type[ModelOptions]] = MappingProxyType(_CLASSES)
@@ -107,6 +108,10 @@ class ModelOptions:
         """With what suits the backbone in the place of every 'auto'."""
         suited = suited_options(self.backbone)
         return replace(self, **{name: suited[name] for name in self.open_names()})
+
+    def with_stored_states(self, are_stored: bool) -> Self:
+        """With what training on stored states of neighbours decides."""
+        return self
 
     def config_values(self) -> dict[str, Any]:
         """The values of the saved configuration, by field; the backbone has its own configuration."""
@@ -214,7 +219,9 @@ class HeterformerOptions(NestedOptions, TextlessOptions):
     path = "heterformer.models.heterformer:Heterformer"
     group = "Heterformer"
 
-    earlier = MappingProxyType({**EARLIER, **earlier_defaults("network_readout", "readout_aggregation")})
+    earlier = MappingProxyType(
+        {**EARLIER, **earlier_defaults("network_readout", "readout_aggregation", "second_hop")}
+    )
 
     virtual_tokens: Literal["both", "text_rich", "textless", "none"] = "both"
     """Virtual neighbour tokens: both kinds, one kind, or none."""
@@ -236,9 +243,10 @@ class HeterformerOptions(NestedOptions, TextlessOptions):
     """One aggregation for both virtual tokens instead of one each."""
     attribute_token: bool = False
     """A third virtual token, of a text-rich node's own attributes."""
-    second_hop: int | None = None
-    """Number of neighbours of each type with which the network readout reads a text-rich neighbour; unless
-    given, it is read by its text alone (the paper)."""
+    second_hop: int | Literal["auto"] | None = RECIPE["second_hop"].value
+    """Number of neighbours of each type with which the network readout reads a text-rich neighbour; with none
+    it is read by its text alone (the paper). 'auto' is 10 in training on cached neighbour states, which have
+    been read already, and none on live ones."""
     textless_neighbors: int | None = None
     """Number of text-rich neighbours that are aggregated into the vector of a textless node, such as the
     items that a user has bought; unless given, the vector is W_phi h0 alone (the paper)."""
@@ -246,7 +254,7 @@ class HeterformerOptions(NestedOptions, TextlessOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         readout = self._readout()
-        if self.second_hop and readout not in ("text_rich", "both"):
+        if isinstance(self.second_hop, int) and readout not in ("text_rich", "both"):
             problem = f"is {self.second_hop}, but {{network_readout}} is {readout!r}"
             raise OptionError(
                 self, "second_hop", f"{problem}; expected text_rich or both, which it is part of."
@@ -265,8 +273,18 @@ class HeterformerOptions(NestedOptions, TextlessOptions):
         return self.virtual_tokens if self.network_readout == AUTO else self.network_readout
 
     def resolved(self) -> Self:
-        """With every 'auto' decided."""
+        """With every 'auto' decided but that of the second hop, which is a matter of training."""
         return replace(super().resolved(), network_readout=self._readout())
+
+    def with_stored_states(self, are_stored: bool) -> Self:
+        if self.second_hop != AUTO:
+            return self
+        reads_texts = self._readout() in ("text_rich", "both")
+        return replace(self, second_hop=SECOND_HOP if are_stored and reads_texts else None)
+
+    def config_values(self) -> dict[str, Any]:
+        values = super().config_values()
+        return values | {"second_hop": None if values["second_hop"] == AUTO else values["second_hop"]}
 
 
 @dataclass(frozen=True)

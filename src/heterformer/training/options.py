@@ -25,7 +25,12 @@ EARLIER_TASKS = {"links": "link_prediction"}  # as some saved runs have it
 
 # Values of options that a run's configuration lacks because it is older than they are.
 EARLIER = earlier_defaults(
-    "neighbor_dropout", "positives", "schedule", "popularity_correction", "refresh_every"
+    "neighbor_dropout",
+    "positives",
+    "schedule",
+    "popularity_correction",
+    "neighbor_states",
+    "refresh_every",
 )
 
 TEXTLESS_END_CORRECTION = 1.5  # the popularity correction where one end has no text, see docs/results.md
@@ -106,8 +111,9 @@ class TrainingOptions:
     """How much of the log of a key's frequency is taken from its score in training: at 0 (the paper) vectors
     learn how much likelier than usual a link is, at 1 how likely it is; 'auto' is 1.5 for relations with a
     textless end, such as users and items, and 0 for others."""
-    neighbor_states: Literal["live", "cached"] = "live"
-    """Text-rich neighbours' states: computed with gradients in each step (the paper), or stored, faster."""
+    neighbor_states: Literal["live", "cached"] = RECIPE["neighbor_states"].value
+    """Text-rich neighbours' states: stored, which is several times faster, or computed with gradients in each
+    step (the paper)."""
     refresh_every: int | Literal["auto"] | None = RECIPE["refresh_every"].value
     """Number of steps between refreshes of cached neighbour states, or none for one per epoch; 'auto' spends
     about a quarter of the steps' own time on them."""
@@ -204,7 +210,8 @@ class TrainingOptions:
 
     def resolved(self) -> TrainingOptions:
         """With every 'auto' decided."""
-        return replace(self, model=self.model.resolved(), new_learning_rate=self.new_rate)
+        model = self.model.resolved().with_stored_states(self.neighbor_states == "cached")
+        return replace(self, model=model, new_learning_rate=self.new_rate)
 
     def correction_of(self, schema: Schema, relation: Relation) -> float:
         """The popularity correction of one predicted relation, 'auto' being decided.

@@ -42,9 +42,10 @@ def keep_earlier_defaults(
     options that are kept.
     """
     before, now, kept = flat_options(saved), flat_options(current), []
+    decided = flat_options(current.resolved())
     values: dict[str, Any] = {}
     for name, default in recipe.items():
-        differ = name in before and name in now and before[name] != now[name]
+        differ = name in before and name in now and before[name] != decided[name]
         if differ and (before[name], now[name]) == (default.earlier, default.value):
             values[name] = before[name]
             kept.append(f"{name} {before[name]}")

@@ -92,8 +92,9 @@ def options_of_run(run: Run, options: TrainingOptions) -> TrainingOptions:
     """With what only the machine, or the run that is resumed, can decide."""
     if run.started:
         saved = run.options().model
-        options = replace(options, model=read_as_saved(options.model, saved)).resolved()
+        options = replace(options, model=read_as_saved(options.model, saved))
         options, kept = keep_earlier_defaults(run.options(), options)
+        options = options.resolved()
         if kept:
             say(f"{run.path}: resumes with {', '.join(kept)}, the default when it was started.")
         if options.precision == "auto":
