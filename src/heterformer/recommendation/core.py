@@ -10,19 +10,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from heterformer.batches.assembly import SampledEdges, TextlessEnd, assemble
 from heterformer.device import Device, chosen_device
+from heterformer.embedding.newcomers import NewcomerEncoder
 from heterformer.errors import InputError, OptionError
-from heterformer.models.contract import HeterogeneousEncoder, NodeEncoder
-from heterformer.models.inference import evaluating
-from heterformer.models.known_nodes import KnownNodes
+from heterformer.models.contract import NodeEncoder
 from heterformer.network.lookup import Node, find_node, node_type_named
 from heterformer.network.schema import NodeType, Relation
-from heterformer.network.tokens import open_tokens
 from heterformer.recommendation.options import RecommendOptions
 from heterformer.search.filters import check_filter
 from heterformer.search.searcher import Named, Query, Ranking, Searcher
-from heterformer.training.folding import FoldedIn, fold_in
 
 
 @dataclass(frozen=True)
@@ -145,6 +141,11 @@ class Recommender:
         model: NodeEncoder = self.run.model().to(chosen_device(self.searcher.device))
         return model
 
+    @cached_property
+    def newcomers(self) -> NewcomerEncoder:
+        """Encodes nodes without text that are not in the network."""
+        return NewcomerEncoder(self._model, self.network)
+
     def newcomer(self, node_type: NodeType, relation: Relation, items: Sequence[int]) -> NDArray[np.float32]:
         """(d,): the vector of a textless node that is not in the network, joined to the rows ``items``.
 
@@ -155,34 +156,8 @@ class Recommender:
             relation: The predicted relation that joins it to its items.
             items: Rows of its items.
         """
-        model = self._model
-        tokens = open_tokens(self.network, model.tokenizer, model.schema.max_tokens)
-        known = KnownNodes.open(self.run.path)
-        assert isinstance(model, HeterogeneousEncoder)
-        if known is None:
-            problem = "does not say which nodes training saw"
-            raise InputError(f"{self.run.path}: {problem}; train it again to recommend to newcomers.")
         edge_type = relation.forward if relation.source == node_type else relation.backward
-        rows = np.unique(np.asarray(items, dtype=np.int64))
-        texts = rows + tokens.text_offset[edge_type.neighbor]
-        newcomer = np.zeros(1, dtype=np.int64)
-        with evaluating(model):
-            new = FoldedIn(newcomer, np.zeros(len(texts), dtype=np.int64), texts)
-            embeddings = fold_in(model, node_type, new, tokens, known)  # (1, 64)
-            some = rows[: model.textless_fan_out]
-            number = self.schema.edge_types.index(edge_type)
-            edges = SampledEdges(
-                edge_type.neighbor,
-                ((number, edge_type),),
-                np.zeros(len(some), dtype=np.int64),
-                some.astype(np.int32),
-                np.full(len(some), number, dtype=np.int16),
-            )
-            batch = assemble(self.schema, tokens, newcomer[:0], (), TextlessEnd(node_type, newcomer, [edges]))
-            assert batch.textless_centers is not None
-            center = replace(batch.textless_centers, embeddings=embeddings)
-            encoded = model.encode_batch(replace(batch, textless_centers=center).to(model.device))
-        vector: NDArray[np.float32] = encoded[0].float().cpu().numpy()
+        vector: NDArray[np.float32] = self.newcomers.encode(node_type, [{edge_type: items}])[0]
         return vector
 
     def _scaled(self, vector: NDArray[np.float32], relation: Relation) -> NDArray[np.float32]:
