@@ -121,6 +121,7 @@ def chromium(
             pass_fds=(from_us, to_us),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
+            env=os.environ | {"TMPDIR": profile},
             start_new_session=True,
         )
         os.close(from_us)
