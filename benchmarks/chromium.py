@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import tempfile
 from base64 import b64decode
@@ -109,7 +110,8 @@ def chromium(
         raise SystemExit("Chromium is not installed; on Debian: apt-get install chromium")
     to_browser, from_us = os.pipe()[::-1]
     from_browser, to_us = os.pipe()
-    with tempfile.TemporaryDirectory(prefix="heterformer-") as profile:
+    # A killed process may still be in the middle of a write.
+    with tempfile.TemporaryDirectory(prefix="heterformer-", ignore_cleanup_errors=True) as profile:
         flags = [*flags, "--headless", "--no-sandbox", "--remote-debugging-pipe", "--no-first-run"]
         flags += [f"--user-data-dir={profile}", f"--window-size={width},{height}"]
         # The pipe's ends have the numbers 3 and 4 in the browser.
@@ -119,6 +121,7 @@ def chromium(
             pass_fds=(from_us, to_us),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
+            env=os.environ | {"TMPDIR": profile},
             start_new_session=True,
         )
         os.close(from_us)
@@ -126,5 +129,14 @@ def chromium(
         try:
             yield Chromium(to_browser, from_browser, browser.pid)
         finally:
-            browser.terminate()
-            browser.wait()
+            os.close(to_browser)
+            os.close(from_browser)
+            _end(browser)
+
+
+def _end(browser: subprocess.Popen[bytes]) -> None:
+    """End all processes of the browser: one that outlives the first may still write into the profile."""
+    browser.terminate()
+    os.waitid(os.P_PID, browser.pid, os.WEXITED | os.WNOWAIT)  # unreaped, so that nobody else has its number
+    os.killpg(browser.pid, signal.SIGKILL)
+    browser.wait()

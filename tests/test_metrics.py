@@ -26,6 +26,7 @@ from heterformer.metrics import (
     REGRESSION_METRICS,
     MetricSummary,
     chance_metrics,
+    chance_range,
     classification_metrics,
     decided,
     no_better_than_chance,
@@ -178,6 +179,7 @@ def test_within_two_standard_errors_is_no_better_than_chance() -> None:
     assert no_better_than_chance(0.016, 0.01, 1000)  # 0.01 + 2 * 0.00315
     assert not no_better_than_chance(0.017, 0.01, 1000)
     assert not no_better_than_chance(0.016, 0.01, 10_000)
+    assert chance_range(0.01, 1000) == "0.0100, with 1,000 pairs up to 0.0163"
 
 
 def test_recommendation_metrics_of_a_list_by_hand() -> None:

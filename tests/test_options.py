@@ -42,6 +42,8 @@ def test_types_are_without_annotations() -> None:
         ([1, 2], tuple[int, ...], True),
         ((1, "two"), tuple[int, ...], False),
         (1, tuple[int, ...], False),
+        (float("nan"), float, False),
+        (float("inf"), float, True),
     ],
 )
 def test_fits(value: object, hint: Any, fitting: bool) -> None:
@@ -82,6 +84,7 @@ def test_values_of_yaml(value: object, hint: Any, found: Any) -> None:
         (1.5, int),
         ("maybe", Literal["yes"]),
         (None, int),
+        ("nan", float),
     ],
 )
 def test_a_value_that_does_not_fit(value: object, hint: Any) -> None:
@@ -111,3 +114,10 @@ def test_a_training_may_have_a_large_seed() -> None:
 def test_what_is_no_seed(seed: int) -> None:
     with pytest.raises(OptionError, match=r"^seed is .{2,90}, expected 0 to 2,147,483,647\.$"):
         check_seed(Seeded(seed))
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "0", "-1"])
+@pytest.mark.parametrize("name", ["learning_rate", "textless_learning_rate", "adam_epsilon"])
+def test_a_rate_is_a_number_above_zero(name: str, value: str) -> None:
+    with pytest.raises(OptionError, match=rf"^{name} is "):
+        TrainingOptions(**{name: float(value)})

@@ -132,7 +132,16 @@ def chance_metrics(in_batch: Ranks, full: Ranks) -> dict[str, float]:
 
 def no_better_than_chance(share: float, chance: float, queries: int) -> bool:
     """Whether a share of the queries is within two standard errors of what guessing gives, or below."""
-    return share <= chance + 2 * math.sqrt(chance * (1 - chance) / max(queries, 1))
+    return share <= _luckiest(chance, queries)
+
+
+def chance_range(chance: float, queries: int) -> str:
+    """What guessing gives so many queries, in words: the mean, and two standard errors above it."""
+    return f"{chance:.4f}, with {queries:,} pairs up to {_luckiest(chance, queries):.4f}"
+
+
+def _luckiest(chance: float, queries: int) -> float:
+    return chance + 2 * math.sqrt(chance * (1 - chance) / max(queries, 1))
 
 
 def ranking_metric(name: str) -> RankingMetric:

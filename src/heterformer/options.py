@@ -26,7 +26,7 @@ def check_above(options: object, bounds: Mapping[str, float]) -> None:
     """Refuse numbers that are not above their bounds; an option may be left open."""
     for name, bound in bounds.items():
         value = getattr(options, name)
-        if value not in (None, "auto") and value <= bound:
+        if value not in (None, "auto") and not value > bound:  # nor is NaN
             least = "0 or more" if bound < 0 else f"more than {bound}"
             raise OptionError(options, name, f"is {value}, expected {least}.")
 
@@ -46,6 +46,8 @@ def fits(value: object, hint: Any) -> bool:
         return type(value) in kinds
     if isinstance(value, str):
         return str in kinds or value in words
+    if value != value:
+        return False  # NaN, which no option means
     return isinstance(value, (int, float) if float in kinds else tuple(kinds - {None}))
 
 

@@ -54,6 +54,31 @@ WRONG = {
     "evaluate NET --vectors nowhere.parquet": "nowhere.parquet: no such file or folder",
     "evaluate RUN --taks map": "'heterformer evaluate' has no option --taks (did you mean --tasks?).",
     "serve nowhere": "nowhere: not a run",
+    "search RUN kernels --where tim<3": "paper nodes have no column 'tim', only id, name",
+    "search RUN --like p1 --where tim<3": "paper nodes have no column 'tim', only id, name",
+    "train NET new --learning-rate nan": "--learning-rate is nan, expected a number.",
+    "train NET new --temperature=-NaN": "--temperature is -NaN, expected a number.",
+    "train NET new --learning-rate inf": "--learning-rate is infinite, expected a finite number.",
+    "train NET new --weight-decay inf": "--weight-decay is inf, expected 0 or more.",
+    "finetune nowhere new": "nowhere: not a run",
+    "predict nowhere p1": "nowhere: not a run",
+    "predict RUN p1": "run: has not learnt to predict labels; 'heterformer finetune",
+    "predict RUN --out new.csv": "new.csv: expected a name that ends in .parquet.",
+    "recommend nowhere p1": "nowhere: not a run",
+    "recommend RUN": "there is no user to recommend to",
+    "recommend RUN p9": "there is no paper with the id or name 'p9'",
+    "recommend RUN p1 --type papre": "--type is 'papre', expected one of 'paper'.",
+    "recommend RUN p1 --where tim<3": "paper nodes have no column 'tim', only id, name",
+    "recommend RUN --likes p1": "--likes needs a predicted relation of nodes without text",
+    "distill nowhere new": "nowhere: not a run",
+    "distill RUN WRITTEN": "written: exists already; remove it or choose another name.",
+    "push nowhere owner/name": "nowhere: not a run",
+    "tune nowhere.net new": "nowhere.net: not a network",
+    "plot nowhere": "nowhere: not a run",
+    "describe nowhere.net": "nowhere.net: not a network",
+    "split NET new.csv": "new.csv: expected a name that ends in .parquet, the format of the table.",
+    "export nowhere.net new --to csv": "nowhere.net: not a network",
+    "check nowhere": "nowhere: is no such folder or file",
 }
 SCRIPT = """
 import contextlib, io, json, sys
@@ -106,7 +131,7 @@ def refused(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 @pytest.mark.parametrize("typed", WRONG)
 def test_a_mistake_is_refused_before_torch_is_imported(typed: str, refused: dict[str, Any]) -> None:
     code, said, imported = refused[typed]
-    assert (code, imported) == (1, [])
+    assert (code, imported) == (1, []), said
     assert said.startswith("error: ")
     assert said.endswith(".\n")
     assert WRONG[typed] in said

@@ -22,7 +22,7 @@ from tests.failing import Failed
         ("evaluate run --labels.top-classes 1", "--labels.top-classes is 1, expected at least 2."),
         ("evaluate run --classification.repeats 0", "--classification.repeats is 0, expected more than 0."),
         ("evaluate run --clustering.runs 0", "--clustering.runs is 0, expected at least 1."),
-        ("evaluate run --map.perplexity nan", "--map.perplexity is nan, expected at least 1."),
+        ("evaluate run --map.perplexity nan", "--map.perplexity is nan, expected a number."),
         (
             "evaluate run --map.seed 3 --clustering.seed -1",
             "--clustering.seed is -1, expected 0 to 2,147,483,647.",
@@ -62,7 +62,7 @@ from tests.failing import Failed
         ),
         ("describe net\udcff", "found 'net\\udcff', which is not UTF-8, expected text in UTF-8."),
         ("synth out --papers 1", "--papers is 1, expected a value from 200 to 5000000."),
-        ("map run --perplexity nan", "--perplexity is nan, expected at least 1."),
+        ("map run --perplexity nan", "--perplexity is nan, expected a number."),
         (
             "split net out --train 2",
             "--train is 2.0 and --validation 0.1, expected positive shares that leave some for the test.",

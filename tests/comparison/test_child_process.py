@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import threading
@@ -39,6 +40,14 @@ def test_a_mistake_is_noted_as_one_sentence(job: Job, capfd: pytest.CaptureFixtu
     assert nowhere.failure.read_text() == (
         f"{job.out / 'nowhere'}: not a network, expected a folder that 'heterformer build' wrote."
     )
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_a_full_disk_is_noted_as_one_sentence(job: Job, capfd: pytest.CaptureFixture[str]) -> None:
+    """No file may be larger than some kilobytes, which is too little for a checkpoint."""
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (8000, 8000))"
+    run_script(job, f"{limit}\nfrom heterformer.comparison.job import main\nmain()")
+    assert re.fullmatch(rf"{re.escape(str(job.path))}\S*: No space left on device", job.failure.read_text())
     assert "Traceback" not in capfd.readouterr().err
 
 

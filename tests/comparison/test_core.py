@@ -8,7 +8,8 @@ import pytest
 import yaml
 
 from heterformer.cli.training_flags import training_defaults
-from heterformer.comparison.core import compare, finished_comparison, is_comparison
+from heterformer.comparison.core import compare, finished_comparison
+from heterformer.comparison.folder import is_comparison
 from heterformer.comparison.job import Job
 from heterformer.comparison.results import Comparison
 from heterformer.errors import InputError

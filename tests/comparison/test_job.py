@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import shutil
@@ -184,3 +185,5 @@ def test_a_failure_is_one_sentence() -> None:
     assert one_sentence(InputError("no such thing.")) == "no such thing."
     assert one_sentence(RuntimeError("out of memory\nTraceback")) == "RuntimeError: out of memory"
     assert one_sentence(MemoryError()) == "MemoryError"
+    full = OSError(errno.ENOSPC, "No space left on device", "run/checkpoints")
+    assert one_sentence(full) == "run/checkpoints: No space left on device"

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import ast
+import runpy
+import subprocess
 from importlib import import_module
 from pathlib import Path
 
 import pytest
+
+from tests.serve.serving import wait_for
 
 SCRIPTS = sorted((Path(__file__).parents[2] / "benchmarks").glob("*.py"))
 
@@ -23,3 +27,24 @@ def test_every_imported_name_exists(script: Path) -> None:
 
 def test_some_benchmarks_use_the_package() -> None:
     assert sum("heterformer" in script.read_text() for script in SCRIPTS) > 10
+
+
+def test_all_processes_of_a_browser_end_with_it() -> None:
+    """One that goes on would write into the profile while that is removed."""
+    end = runpy.run_path(str(SCRIPTS[0].with_name("chromium.py")))["_end"]
+    child = "trap '' TERM; echo $$; exec sleep 600"
+    command = ["bash", "-c", 'bash -c "$0" & wait', child]
+    browser = subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True)
+    assert browser.stdout is not None
+    other = Path("/proc", browser.stdout.readline().decode().strip(), "stat")
+    assert other.exists()
+    end(browser)
+    browser.stdout.close()
+    wait_for(lambda: has_ended(other))
+
+
+def has_ended(stat: Path) -> bool:
+    try:
+        return stat.read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True

@@ -22,6 +22,7 @@ from heterformer.evaluation import core as evaluation
 from heterformer.evaluation.core import evaluate, evaluate_run, evaluate_vectors
 from heterformer.evaluation.open_run import OpenRun, open_run
 from heterformer.evaluation.options import ClassificationOptions, ClusteringOptions, EvaluateOptions
+from heterformer.metrics import chance_range
 from heterformer.models.registry import load_model
 from heterformer.network import labels
 from heterformer.network.label_options import LabelOptions
@@ -249,7 +250,8 @@ def test_figures_that_are_no_better_than_chance_are_named() -> None:
     links = replace(QUICK, tasks=("link_prediction",), parts=("test",))
     found = evaluate_vectors(tiny_network(), random_vectors(), links)
     one = found.link_prediction[0]
-    told = f"PREC {one.metrics['prec']:.4f} is no better than chance ({one.chance['prec']:.4f})."
+    guessing = chance_range(one.chance["prec"], one.pairs)
+    told = f"PREC {one.metrics['prec']:.4f} is no better than chance ({guessing})."
     assert f"cites (test): {told}" in found.notes
     better = replace(one, metrics=one.metrics | {"prec": 0.5, "alone_prec": 0.0})
     (alone,) = better.chance_notes()

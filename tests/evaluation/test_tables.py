@@ -60,6 +60,18 @@ def test_one_row_per_part() -> None:
     assert SHEET.rows[1][4:] == (".2000", ".2100", ".2200", ".2300", ".2400", ".2500", ".2600")
 
 
+def test_pairs_of_new_nodes_have_their_own_popularity_and_chance() -> None:
+    results = [
+        result("validation", 0.1),
+        result("test", 0.2),
+        replace(result("new", 0.3), chance=figures(0.5)),
+    ]
+    rows = relations_table(results, [], "link prediction").rows
+    parts = ["valid.", "test", "popular", "chance", "new", "popular", "chance"]
+    assert [row[1] for row in rows] == parts
+    assert [rows[3][4], rows[6][4]] == [".0100", ".5000"]
+
+
 def test_the_table_says_among_how_many_was_ranked() -> None:
     assert SHEET.headings[4:] == ("PREC", "MRR", "NDCG", "full MRR", "Hits@1", "@10", "@100")
     assert "among the different keys of at most 100 pairs" in SHEET.note  # there are only 20

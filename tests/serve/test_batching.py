@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from heterformer.serve.batching import BatchingEncoder, Rows, TokenCounts
+from heterformer.serve.batching import BatchingEncoder, NewText, Rows, TokenCounts
 from heterformer.serve.deadline import Deadline
 from heterformer.serve.errors import OverloadedError, UnavailableError
 from tests.serve.serving import wait_for
@@ -23,16 +23,17 @@ class Held:
         self.go, self.began = threading.Event(), threading.Event()
         self.batches: list[list[str]] = []
 
-    def count_tokens(self, text: str, neighbors: Rows) -> TokenCounts:
-        if text == "unreadable":
+    def count_tokens(self, new: NewText) -> TokenCounts:
+        if new.text == "unreadable":
             raise ValueError("unreadable")
-        tokens = len(text.split())
-        return TokenCounts(tokens, min(tokens, 6) + sum(map(len, neighbors.values())))
+        tokens = len(new.text.split())
+        return TokenCounts(tokens, min(tokens, 6) + sum(map(len, new.neighbors.values())))
 
-    def encode(self, texts: Sequence[str], neighbors: Sequence[Rows]) -> NDArray[np.float32]:
+    def encode(self, new: Sequence[NewText]) -> NDArray[np.float32]:
         self.began.set()
         assert self.go.wait(60)
-        self.batches.append(list(texts))
+        texts = [each.text for each in new]
+        self.batches.append(texts)
         if "broken" in texts:
             raise RuntimeError("broken")
         return np.array([[len(text)] for text in texts], dtype=np.float32)
@@ -46,7 +47,7 @@ def batches() -> Iterator[BatchingEncoder]:
 
 
 def lengths(batches: BatchingEncoder, held: Held, texts: list[str], seconds: float = 60) -> list[float]:
-    found = batches.encode(held, texts, [{}] * len(texts), Deadline(seconds))
+    found = batches.encode(held, [NewText(text) for text in texts], Deadline(seconds))
     return [float(each.vector[0]) for each in found]
 
 
@@ -80,7 +81,8 @@ def test_what_is_read_fills_the_budget_and_not_how_long_a_text_is() -> None:
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(lengths, batches, held, ["first"])
         assert held.began.wait(60)
-        second = pool.submit(batches.encode, held, texts, near, Deadline(60))
+        new = [NewText(text, rows) for text, rows in zip(texts, near, strict=True)]
+        second = pool.submit(batches.encode, held, new, Deadline(60))
         waiting(batches, 4)
         held.go.set()
         assert first.result() == [5]

@@ -18,6 +18,7 @@ from heterformer.explanation.effects import leave_one_out
 from heterformer.network.build.frames import temporary_folder
 from heterformer.recommendation.core import Recommender
 from heterformer.search.searcher import Searcher
+from heterformer.serve.batching import NewText
 from heterformer.serve.deadline import Deadline
 from heterformer.serve.errors import NotFoundError, RequestError, TooLargeError, UnavailableError
 from heterformer.serve.nodes import Page
@@ -67,8 +68,9 @@ def test_tokens_are_counted_as_the_model_reads_them() -> None:
     assert found.tokens == (5, 4, 8, 3, 53)  # with the prompt
     papers = tiny_network().texts("paper", [3, 4])
     lengths = [min(len(run._text_encoder.tokenizer(f"kernel {t}")["input_ids"]), 12) for t in papers]
-    assert run.count_tokens("graphs", {"paper": [3, 4, 3], "author": [1]}) == (4, 4 + sum(lengths))
-    assert run.count_tokens(TEXTS[-1], {}) == (53, run.text_limit)
+    near = {"paper": [3, 4, 3], "author": [1]}
+    assert run.count_tokens(NewText("graphs", near)) == (4, 4 + sum(lengths))
+    assert run.count_tokens(NewText(TEXTS[-1])) == (53, run.text_limit)
     short.close()
 
 

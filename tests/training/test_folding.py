@@ -17,7 +17,7 @@ from heterformer.network.tokens import PackedTokens
 from heterformer.training import folding
 from heterformer.training.folding import FoldedIn, fold_in, folded_rows, length_factor
 from heterformer.training.run import Run
-from heterformer.training.unseen import _texts_of
+from heterformer.training.unseen import texts_next_to
 from heterformer.training.warm_up import text_edges
 from tests.embedding.growing import first_state, warmed_up
 
@@ -86,7 +86,7 @@ def test_a_folded_in_node_lies_as_far_out_as_known_ones(run: Run, network: Netwo
     model, tokens, known = run.model(), open_run(run.path).batcher.tokens, KnownNodes.open(run.path)
     assert known is not None
     edges = text_edges(VisibleNetwork.whole(network), tokens, "author")
-    every = _texts_of(edges, np.unique(edges.rows))
+    every = texts_next_to(edges, np.unique(edges.rows))
     table, _ = model.textless.parameters_of("author")
     learned = table.detach()[torch.from_numpy(every.nodes)]
     plain = fold_in(model, "author", every, tokens, known)
@@ -104,7 +104,7 @@ def test_folding_in_goes_part_by_part(
     """Some of it at a time gives what all at once gives, and what is done is not done again."""
     model, tokens, known = run.model(), open_run(run.path).batcher.tokens, KnownNodes.open(run.path)
     assert known is not None
-    every = _texts_of(text_edges(VisibleNetwork.whole(network), tokens, "author"), np.arange(50))
+    every = texts_next_to(text_edges(VisibleNetwork.whole(network), tokens, "author"), np.arange(50))
     expected = fold_in(model, "author", every, tokens, known)
     fitted, calls = folding._fitted, 0
 

@@ -5,6 +5,7 @@ Each function is called by the command of its name. The features check the same 
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Sequence
 from functools import wraps
@@ -17,6 +18,8 @@ from heterformer.errors import InputError, OptionError, ReportedElsewhereError
 from heterformer.explanation.options import ExplainOptions
 from heterformer.files import check_new
 from heterformer.maps.options import MapOptions
+from heterformer.prediction.options import PredictOptions
+from heterformer.recommendation.options import RecommendOptions
 from heterformer.search.options import SearchOptions
 from heterformer.training.options import TrainingOptions
 
@@ -163,6 +166,61 @@ def check_explain(run: Path, node: str, options: ExplainOptions, network: Path |
             types = (node_type_named(opened.schema, named_type, ExplainOptions, field),)
         if name:
             find_node(opened, name, types, ExplainOptions, field)
+
+
+def check_recommend(run: Path, users: Sequence[str], options: RecommendOptions) -> None:
+    """The run, and the users, items, type and filter that are named."""
+    from heterformer.recommendation.resolve import check_request, resolve_request
+
+    check_request(users, options.likes, options.where)
+    network = _network(run, options.network)
+    resolve_request(network, users, options.likes, options.type, options.where)
+
+
+def check_predict(
+    run: Path, nodes: Sequence[str], network: Path | None, out: Path | None, options: PredictOptions
+) -> None:
+    """The run and whether it predicts labels, the nodes, and the place of the output."""
+    from heterformer.files import reading
+    from heterformer.network.store import Network
+    from heterformer.prediction.options import no_head
+
+    if out is not None:
+        options.check_out(out)
+    opened = _network(run, None) if network is None else Network.open(network)
+    if not (config := run / "config.json").is_file():
+        return  # not complete: the model may have a head
+    with reading(config):
+        head = json.loads(config.read_text(encoding="utf-8")).get("head")
+        node_type = None if head is None else head["node_type"]
+    if node_type is None:
+        raise no_head(run)
+    if nodes and node_type in opened.schema.counts:
+        opened.rows(node_type, list(nodes))
+
+
+def check_distill(run: Path, out: Path) -> None:
+    """The run, and an output that is new."""
+    check_new(out)
+    _network(run, None)
+
+
+def check_push(path: Path) -> None:
+    """A run or a student."""
+    from heterformer.models.student_folder import is_student
+    from heterformer.training.run_folder import RunFolder
+
+    if not is_student(path):
+        RunFolder(path).config()
+
+
+def check_plot(path: Path) -> None:
+    """A comparison or a run."""
+    from heterformer.comparison.folder import is_comparison
+    from heterformer.training.run_folder import RunFolder
+
+    if not is_comparison(path):
+        RunFolder(path).config()
 
 
 def check_map(run: Path, options: MapOptions, vectors: Path | None, network: Path | None) -> None:

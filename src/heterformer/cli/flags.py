@@ -119,7 +119,10 @@ def check_unicode(words: Sequence[str]) -> None:
 
 
 def check_values(owner: Any, words: Sequence[str]) -> None:
-    """Refuse an empty path, which would be the working folder, and endless numbers, which tyro echoes."""
+    """Refuse what tyro takes for a value of its type, or echoes.
+
+    That is an empty path, which would be the working folder, NaN, and endless numbers.
+    """
     hints = dict(_flag_hints(owner))
     for word, following in zip_longest(words, words[1:]):
         flag, equals, value = word.partition("=")
@@ -131,6 +134,8 @@ def check_values(owner: Any, words: Sequence[str]) -> None:
             continue
         if not value and Path in _parts(hint):
             raise InputError(f"{flag} is empty, expected a path.")
+        if float in _parts(hint) and value.lower().lstrip("+-") == "nan":
+            raise InputError(f"{flag} is {value}, expected a number.")
         if len(value) > LONGEST_VALUE and not {Path, str} & set(_parts(hint)):
             raise InputError(f"{flag} is {value!r}, expected at most {LONGEST_VALUE} characters.")
 

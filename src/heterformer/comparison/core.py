@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 from heterformer.comparison.child_process import run_in_child
+from heterformer.comparison.folder import CONFIG, is_comparison
 from heterformer.comparison.job import LIMITS, Job
 from heterformer.comparison.options import ComparisonOptions
 from heterformer.comparison.results import Comparison, ComparisonSetup, gathered
@@ -32,7 +33,6 @@ from heterformer.training.reading import read_as_saved, read_as_suits
 from heterformer.training.resuming import changed_options
 from heterformer.untrusted import check_no_links_out
 
-CONFIG = "compare.yaml"
 TUNING = ("tune", "tune_steps")  # what all models of a folder have in common besides their training
 Runner = Callable[[Job], None]  # does a job, or notes why it failed
 Observer = Callable[[Comparison], None]
@@ -171,11 +171,6 @@ def finished_comparison(out: Path, network: Path | None = None) -> Comparison:
     opened = Network.open(network_path)
     _check_network(opened, out, config)
     return _comparison(opened, out, config["options"], [], config["evaluation"])
-
-
-def is_comparison(out: Path) -> bool:
-    """Whether a folder is one that ``compare`` wrote."""
-    return (out / CONFIG).is_file()
 
 
 def _comparison(

@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_args
@@ -332,6 +332,8 @@ def _gpu_memory() -> float | None:
 
 def one_sentence(error: BaseException) -> str:
     """Why a run failed."""
+    if isinstance(error, OSError) and error.strerror:  # such as a full disk
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     first = next(iter(str(error).strip().splitlines()), "")
     return first if isinstance(error, InputError) else f"{type(error).__name__}: {first}".removesuffix(": ")
 
@@ -352,8 +354,9 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     except Exception as error:
-        job.note_failure(one_sentence(error))
-        if not isinstance(error, InputError):
+        with suppress(OSError):  # without room for it the parent says how this process ended
+            job.note_failure(one_sentence(error))
+        if not isinstance(error, (InputError, OSError)):
             raise
         sys.exit(1)
 

@@ -16,6 +16,7 @@ from heterformer.metrics import (
     RANKING_METRICS,
     Ranking,
     RankingMetric,
+    chance_range,
     metric_heading,
     no_better_than_chance,
     ranking_metrics,
@@ -60,9 +61,9 @@ class LinkPrediction:
         """A sentence for each reading of the queries whose PREC is no better than chance."""
         chance, metrics, heading = self.chance["prec"], self.metrics, metric_heading("prec")
         readings = {"prec": self.part, f"{ALONE}prec": f"{self.part}, query alone"}
+        guessing = chance_range(chance, self.pairs)
         return [
-            f"{self.relation} ({words}): "
-            f"{heading} {metrics[name]:.4f} is no better than chance ({chance:.4f})."
+            f"{self.relation} ({words}): {heading} {metrics[name]:.4f} is no better than chance ({guessing})."
             for name, words in readings.items()
             if name in metrics and no_better_than_chance(metrics[name], chance, self.pairs)
         ]

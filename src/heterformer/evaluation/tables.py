@@ -38,17 +38,18 @@ def relations_table(
 ) -> Sheet:
     """Of a single model, by relation and part; relations whose pairs training or the vectors saw are marked.
 
-    A row for each reading of the queries, then what popularity and chance give for the relation.
+    A row for each reading of the queries, then what popularity and chance give for the relation, of its last
+    part; pairs of new nodes are others, and have their own.
     """
     lines = []
-    last = {one.relation: one for one in results}
+    last = {(one.relation, one.part == "new"): one for one in results}
     for one in results:
         name = SEEN * (one.relation in seen) + IN_SIGHT * (one.relation in seen_by_vectors) + one.relation
         sizes = (f"{one.pairs:,}", f"{one.candidates:,}")
         for part, cells in _readings(one, SHORT_PARTS.get(one.part, one.part)):
             lines.append((name, part, *sizes, *cells))
             name, sizes = "", ("", "")
-        if one is last[one.relation]:
+        if one is last[one.relation, one.part == "new"]:
             lines += [("", part, "", "", *cells) for part, cells in _references(one)]
     note = f"{_note(results, 'all candidates')}. {REFERENCE_NOTE}"
     if len({one.relation for one in results}) > 1:

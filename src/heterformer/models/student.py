@@ -23,8 +23,9 @@ from heterformer.files import reading
 from heterformer.models.plm.backbone import load_backbone, text_vectors
 from heterformer.models.plm.loading import load_tokenizer
 from heterformer.models.plm.packing import pack
+from heterformer.models.student_folder import MODULES
 
-MODULES, LENGTH, ABOUT = "modules.json", "sentence_bert_config.json", "heterformer.json"
+LENGTH, ABOUT = "sentence_bert_config.json", "heterformer.json"
 POOLING, NORMALIZE = "1_Pooling", "2_Normalize"
 SETTINGS = "config_sentence_transformers.json"
 POOLING_MODES = {"cls": "pooling_mode_cls_token", "mean": "pooling_mode_mean_tokens"}

@@ -68,7 +68,7 @@ def encode(
 
 
 class TextEncoder:
-    """Encodes texts as nodes of the schema's ``query_type``, which they are not.
+    """Encodes texts as nodes, which they are not: of the schema's ``query_type`` unless types are given.
 
     Neighbours are rows of ``network``. Embeddings of the textless ones are the model's own, or those that
     ``embeddings`` gives for their rows. ``known_rows`` tells the rows of the model's own tables, -1 for none,
@@ -90,17 +90,25 @@ class TextEncoder:
         self.tokenizer = tokenizer or model.tokenizer
 
     def encode(
-        self, texts: Sequence[str], neighbors: Sequence[RowsByType], batch_size: int = 32
+        self,
+        texts: Sequence[str],
+        neighbors: Sequence[RowsByType],
+        batch_size: int = 32,
+        types: Sequence[NodeType] = (),
     ) -> NDArray[np.float32]:
-        """(n, d): a vector for each text, whose neighbours are the rows at the same place."""
+        """(n, d): a vector for each text, whose neighbours and text-rich type are those at the same place."""
         if not len(texts):
             return np.empty((0, self.model.width), dtype=np.float32)
-        prompt, limit = self.model.prompts[self.schema.query_type], self.model.text_limit
+        types = types or [self.schema.query_type] * len(texts)
+        prompts, limit = self.model.prompts, self.model.text_limit
         for text in texts:
             check_text(text, "the text")
-        prompted = [prompt + text.strip() for text in texts]
+        prompted = [prompts[t] + text.strip() for t, text in zip(types, texts, strict=True)]
         words = self.tokenizer(prompted, truncation=True, max_length=limit)["input_ids"]
-        edges = [{self.edge_type(t): rows for t, rows in each.items() if len(rows)} for each in neighbors]
+        edges = [
+            {self.edge_type(near, center): rows for near, rows in each.items() if len(rows)}
+            for center, each in zip(types, neighbors, strict=True)
+        ]
         tokens = NO_TOKENS
         if any(edge_type.neighbor in self.schema.text_rich for each in edges for edge_type in each):
             assert self.network is not None
@@ -141,11 +149,11 @@ class TextEncoder:
         center, edge_type = edges.center[kept], edges.edge_type[kept]
         return edges._replace(center=center, neighbor=rows[kept].astype(np.int32), edge_type=edge_type)
 
-    def edge_type(self, neighbor: NodeType) -> EdgeType:
-        """How a text sees neighbours of a type, which must be one that the model looks at."""
+    def edge_type(self, neighbor: NodeType, center: NodeType = "") -> EdgeType:
+        """How a text of a type sees neighbours of a type, which must be one that the model looks at."""
         model, seen = self.model, self.model.neighbor_types
         if neighbor in seen:
-            return edge_type_to(self.schema, neighbor)
+            return edge_type_to(self.schema, neighbor, center)
         name = model.config.options_class.display_name
         source = model.name_or_path or "the model"
         if not seen:
@@ -165,12 +173,13 @@ class TextEncoder:
         return replace(batch, textless_embeddings=embeddings)
 
 
-def edge_type_to(schema: Schema, neighbor: NodeType) -> EdgeType:
-    """How a text sees a neighbour of a type: by the first relation from its own type to that one.
+def edge_type_to(schema: Schema, neighbor: NodeType, center: NodeType = "") -> EdgeType:
+    """How a new node sees a neighbour of a type: by the first relation from its own type to that one.
 
-    If no relation points that way, by the first one that points back.
+    If no relation points that way, by the first one that points back. Without a type of its own it is of the
+    schema's ``query_type``.
     """
-    center = schema.query_type
+    center = center or schema.query_type
     edge_types = schema.edge_types_of(center, neighbor)
     if not edge_types:
         near = ", ".join(map(repr, schema.neighbor_types_of(center)))

@@ -18,12 +18,11 @@ from torch import Tensor
 from heterformer.arrays import Ints
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.device import chosen_device, chosen_precision
-from heterformer.errors import InputError
-from heterformer.files import check_new, replace_file
+from heterformer.files import replace_file
 from heterformer.metrics import decided
 from heterformer.models.heads import NodeHead
 from heterformer.network.store import Network
-from heterformer.prediction.options import PredictOptions
+from heterformer.prediction.options import PredictOptions, no_head
 from heterformer.progress import progress_bar
 from heterformer.states.text_states import TextStates, stored_states
 from heterformer.training.run import Run
@@ -64,7 +63,8 @@ def predict(
     """
     options = replace(options or PredictOptions(), **keywords)
     if out is not None:
-        out = _checked_out(Path(out), options)
+        out = Path(out)
+        options.check_out(out)
     run = run if isinstance(run, Run) else Run(run)
     opened = run.network() if network is None else network
     opened = opened if isinstance(opened, Network) else Network.open(opened)
@@ -76,14 +76,6 @@ def predict(
     return frame
 
 
-def _checked_out(out: Path, options: PredictOptions) -> Path:
-    if out.suffix != ".parquet":
-        raise InputError(f"{out}: expected a name that ends in .parquet.")
-    if not options.overwrite:
-        check_new(out)
-    return out
-
-
 class Predictor:
     """A run's model with its head, for the nodes of one network."""
 
@@ -91,8 +83,7 @@ class Predictor:
         self.network, self.options, self.seed = network, options, run.options().seed
         model = run.model().to(chosen_device(options.device))
         if model.head is None:
-            remedy = f"'heterformer finetune {run.path} OUT' makes one that does"
-            raise InputError(f"{run.path}: has not learnt to predict labels; {remedy}.")
+            raise no_head(run.path)
         tokens = model.open_tokens(network)
         visible = VisibleNetwork.whole(network)
         with tempfile.TemporaryDirectory(prefix="heterformer-") as folder:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
-from heterformer.errors import OptionError
+from heterformer.errors import InputError, OptionError
+from heterformer.files import check_new
 
 
 @dataclass(frozen=True)
@@ -24,3 +26,16 @@ class PredictOptions:
     def __post_init__(self) -> None:
         if self.top < 1:
             raise OptionError(self, "top", f"is {self.top}, expected at least 1.")
+
+    def check_out(self, out: Path) -> None:
+        """Refuse a file that is not written, or not replaced."""
+        if out.suffix != ".parquet":
+            raise InputError(f"{out}: expected a name that ends in .parquet.")
+        if not self.overwrite:
+            check_new(out)
+
+
+def no_head(run: Path) -> InputError:
+    """The mistake that a run predicts nothing."""
+    remedy = f"'heterformer finetune {run} OUT' makes one that does"
+    return InputError(f"{run}: has not learnt to predict labels; {remedy}.")

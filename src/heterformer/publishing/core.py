@@ -13,7 +13,8 @@ from typing import Any
 from heterformer.errors import InputError
 from heterformer.files import CARD
 from heterformer.models.card_metadata import RANKING, CardFigures, with_metadata
-from heterformer.models.student import ABOUT, LENGTH, MODULES, NORMALIZE, POOLING, SETTINGS
+from heterformer.models.student import ABOUT, LENGTH, NORMALIZE, POOLING, SETTINGS
+from heterformer.models.student_folder import MODULES, is_student
 from heterformer.publishing.options import PushOptions
 from heterformer.untrusted import check_no_links_out
 
@@ -99,11 +100,6 @@ def _files(path: Path) -> dict[str, Path]:
     if links:
         raise InputError(f"{links[0]}: is a symbolic link, expected a file.")
     return {file.relative_to(path).as_posix(): file for file in sorted(files)}
-
-
-def is_student(path: Path) -> bool:
-    """Whether a folder is what 'heterformer distill' wrote."""
-    return (path / MODULES).is_file()
 
 
 def _card(path: Path, repository: str, options: PushOptions) -> str:

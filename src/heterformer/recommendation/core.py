@@ -10,20 +10,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from heterformer.batches.assembly import SampledEdges, TextlessEnd, assemble
 from heterformer.device import Device, chosen_device
-from heterformer.errors import InputError, OptionError
-from heterformer.models.contract import HeterogeneousEncoder, NodeEncoder
-from heterformer.models.inference import evaluating
-from heterformer.models.known_nodes import KnownNodes
-from heterformer.models.text_encoder import NeighborRows, TextEncoder
-from heterformer.network.lookup import Node, find_node, node_type_named
+from heterformer.embedding.newcomers import NewcomerEncoder
+from heterformer.models.contract import NodeEncoder
 from heterformer.network.schema import NodeType, Relation
-from heterformer.network.tokens import open_tokens
 from heterformer.recommendation.options import RecommendOptions
-from heterformer.search.filters import check_filter
+from heterformer.recommendation.resolve import Recipient, check_request, resolve_request
 from heterformer.search.searcher import NamedNode, Query, Ranking, Searcher
-from heterformer.training.folding import FoldedIn, fold_in
 
 
 @dataclass(frozen=True)
@@ -83,70 +76,32 @@ class Recommender:
             >>> recommender.recommend(likes=["book-7", "book-9"])
         """
         users = [users] if isinstance(users, str) else list(users)
-        check_request(users, likes, where)
-        target = node_type_named(self.schema, type, RecommendOptions, "type") if type else None
+        recipients = resolve_request(self.network, users, likes, type, where)
         ranked = {"top": top, "exclude_known": exclude_known, "where": where}
-        if likes:
-            return [self._to_newcomer(likes, target, **ranked)]
-        nodes = [self._user(name, target) for name in users]
-        return [self._to_user(node, target, **ranked) for node in nodes]
+        return [self._to(recipient, **ranked) for recipient in recipients]
 
-    def _user(self, name: str, target: NodeType | None) -> Node:
-        """A node at an end of a predicted relation whose other end is the target, if there is one."""
-        ends = [(r.source, r.target) for r in self.schema.predicted]
-        ends += [(b, a) for a, b in ends]
-        able = dict.fromkeys(a for a, b in ends if target in (None, b))
-        textless = [t for t in able if t in self.schema.textless]
-        if not able:
-            known = ", ".join(map(repr, dict.fromkeys(b for _, b in ends)))
-            problem = f"is {target!r}, expected an end of a predicted relation: {known}."
-            raise OptionError(RecommendOptions, "type", problem)
-        try:  # users are textless more often than not, and an item may have the same id
-            return find_node(self.network, name, textless or list(able))
-        except InputError:
-            if set(textless) in (set(), set(able)):
-                raise
-            return find_node(self.network, name, list(able))
-
-    def _relation(self, user_type: NodeType, target: NodeType | None) -> tuple[Relation, NodeType]:
-        """The first predicted relation that joins the two types, and the type at its other end."""
-        for relation in self.schema.predicted:
-            for end, other in ((relation.source, relation.target), (relation.target, relation.source)):
-                if end == user_type and target in (None, other):
-                    return relation, other
-        joined = ", ".join(f"{r.source!r} and {r.target!r}" for r in self.schema.predicted)
-        problem = f"is {target!r}, which no predicted relation joins to {user_type!r}; they join {joined}."
-        raise OptionError(RecommendOptions, "type", problem)
-
-    def _to_user(self, node: Node, target: NodeType | None, **ranked: object) -> Recommendations:
-        relation, other = self._relation(node.node_type, target)
-        query = self.searcher.like(node)
-        query = replace(query, vector=self._scaled(query.vector, relation))
-        ranking = self.searcher.rank(query, other, **ranked)  # type: ignore[arg-type]
-        return Recommendations(NamedNode.from_node(self.network, node), (), relation.name, ranking)
-
-    def _to_newcomer(
-        self, likes: Sequence[str], target: NodeType | None, **ranked: object
-    ) -> Recommendations:
-        for relation in self.schema.predicted:
-            newcomer = self.schema.textless_end(relation)
-            other = relation.source if newcomer == relation.target else relation.target
-            if newcomer is not None and target in (None, other):
-                break
+    def _to(self, recipient: Recipient, **ranked: object) -> Recommendations:
+        node, items, relation = recipient.node, recipient.items, recipient.relation
+        if node is None:
+            vector = self.newcomer(recipient.node_type, relation, [item.row for item in items])
+            query = Query(vector, neighbors=items)
         else:
-            problem = "needs a predicted relation of nodes without text, whose newcomer has these items."
-            raise OptionError(RecommendOptions, "likes", problem)
-        items = tuple(find_node(self.network, name, [other]) for name in likes)
-        vector = self.newcomer(newcomer, relation, [item.row for item in items])
-        query = Query(self._scaled(vector, relation), neighbors=items)
-        ranking = self.searcher.rank(query, other, **ranked)  # type: ignore[arg-type]
+            query = self.searcher.like(node)
+        query = replace(query, vector=self._scaled(query.vector, relation))
+        ranking = self.searcher.rank(query, recipient.target, **ranked)  # type: ignore[arg-type]
+        user = None if node is None else NamedNode.from_node(self.network, node)
         named = tuple(NamedNode.from_node(self.network, item) for item in items)
-        return Recommendations(None, named, relation.name, ranking)
+        return Recommendations(user, named, relation.name, ranking)
 
     @cached_property
     def _model(self) -> NodeEncoder:
         model: NodeEncoder = self.run.model().to(chosen_device(self.searcher.device))
         return model
+
+    @cached_property
+    def newcomers(self) -> NewcomerEncoder:
+        """Encodes nodes without text that are not in the network."""
+        return NewcomerEncoder(self._model, self.network)
 
     def newcomer(self, node_type: NodeType, relation: Relation, items: Sequence[int]) -> NDArray[np.float32]:
         """(d,): the vector of a textless node that is not in the network, joined to the rows ``items``.
@@ -158,37 +113,8 @@ class Recommender:
             relation: The predicted relation that joins it to its items.
             items: Rows of its items.
         """
-        model = self._model
-        tokens = open_tokens(self.network, model.tokenizer, model.schema.max_tokens)
-        known = KnownNodes.open(self.run.path)
-        assert isinstance(model, HeterogeneousEncoder)
-        if known is None:
-            problem = "does not say which nodes training saw"
-            raise InputError(f"{self.run.path}: {problem}; train it again to recommend to newcomers.")
         edge_type = relation.forward if relation.source == node_type else relation.backward
-        rows = np.unique(np.asarray(items, dtype=np.int64))
-        texts = rows + tokens.text_offset[edge_type.neighbor]
-        newcomer = np.zeros(1, dtype=np.int64)
-        with evaluating(model):
-            new = FoldedIn(newcomer, np.zeros(len(texts), dtype=np.int64), texts)
-            embeddings = fold_in(model, node_type, new, tokens, known)  # (1, 64)
-            some = rows[: model.textless_fan_out]
-            number = self.schema.edge_types.index(edge_type)
-            edges = SampledEdges(
-                edge_type.neighbor,
-                ((number, edge_type),),
-                np.zeros(len(some), dtype=np.int64),
-                some.astype(np.int32),
-                np.full(len(some), number, dtype=np.int16),
-            )
-            end = TextlessEnd(node_type, newcomer, [edges])
-            rows_of = NeighborRows(model, self.network).of_network
-            further = TextEncoder(model, self.network, known_rows=rows_of).second_hop
-            batch = assemble(self.schema, tokens, newcomer[:0], (), end, further)
-            assert batch.textless_centers is not None
-            center = replace(batch.textless_centers, embeddings=embeddings)
-            encoded = model.encode_batch(replace(batch, textless_centers=center).to(model.device))
-        vector: NDArray[np.float32] = encoded[0].float().cpu().numpy()
+        vector: NDArray[np.float32] = self.newcomers.encode(node_type, [{edge_type: items}])[0]
         return vector
 
     def _scaled(self, vector: NDArray[np.float32], relation: Relation) -> NDArray[np.float32]:
@@ -210,14 +136,3 @@ def recommend_run(path: Path | str, users: Sequence[str], options: RecommendOpti
         exclude_known=options.exclude_known,
         where=options.where,
     )
-
-
-def check_request(users: Sequence[str], likes: Sequence[str], where: str) -> None:
-    """Somebody must be named, in one way, and the filter must be one."""
-    if users and likes:
-        problem = "is for a user who is not in the network; leave out the id of one who is."
-        raise OptionError(RecommendOptions, "likes", problem)
-    if not users and not likes:
-        raise InputError("there is no user to recommend to: give the id of a user, or items that one has.")
-    if where:
-        check_filter(where)

@@ -125,6 +125,11 @@ def check_filter(where: str) -> None:
     _Parser(where, None).parse()
 
 
+def check_columns(network: Network, node_type: NodeType, where: str) -> None:
+    """Refuse a filter that the columns of a type do not fit, without looking at the nodes."""
+    _Parser(where, Columns(network, node_type)).parse()
+
+
 class _Parser:
     """Recursive descent over the tokens of one filter. Without columns every name is accepted."""
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from heterformer.errors import InputError, OptionError
 from heterformer.network.lookup import Node, find_node, node_type_named, node_type_or_none
-from heterformer.network.schema import NodeType
+from heterformer.network.schema import NodeType, Schema
 from heterformer.network.store import Network
-from heterformer.search.filters import check_filter
+from heterformer.search.filters import check_columns, check_filter
 from heterformer.search.options import SearchOptions
 from heterformer.untrusted import check_text
 
@@ -40,11 +40,25 @@ def resolve_query(
     check_query(text, neighbors, like, like_type)
     if where:
         check_filter(where)
-    return ResolvedQuery(
+    resolved = ResolvedQuery(
         tuple(node_type_named(network.schema, t, SearchOptions, "types") for t in types),
         _like(network, like, like_type) if like else None,
         tuple(_neighbor(network, value) for value in neighbors),
     )
+    if where:
+        for node_type in dict.fromkeys(resolved.types or default_types(network.schema, resolved.node)):
+            check_columns(network, node_type, where)
+    return resolved
+
+
+def default_types(schema: Schema, node: Node | None) -> tuple[NodeType, ...]:
+    """The types to rank by default: for a text, what it may be linked to; for a node, text-rich ones."""
+    if node is None:
+        return (schema.target_type,)
+    if node.node_type in schema.text_rich:
+        return (node.node_type,)
+    adjacent = tuple(t for t in schema.neighbor_types_of(node.node_type) if t in schema.text_rich)
+    return adjacent or schema.text_rich
 
 
 def _like(network: Network, name: str, node_type: str) -> Node:

@@ -20,7 +20,7 @@ from heterformer.search.filtered import search_among
 from heterformer.search.filters import matching_rows
 from heterformer.search.options import IndexChoice, SearchOptions
 from heterformer.search.query_encoder import QueryEncoder, StudentQueryEncoder
-from heterformer.search.resolve import resolve_query
+from heterformer.search.resolve import default_types, resolve_query
 from heterformer.search.run_weights import RunWeights
 from heterformer.search.store import SearchStore
 from heterformer.training.run import Run
@@ -303,13 +303,7 @@ class Searcher:
         Args:
             query: What ``text`` or ``like`` gave.
         """
-        if query.node is None:
-            return (self.schema.target_type,)
-        own = query.node.node_type
-        if own in self.schema.text_rich:
-            return (own,)
-        adjacent = tuple(t for t in self.schema.neighbor_types_of(own) if t in self.schema.text_rich)
-        return adjacent or self.schema.text_rich
+        return default_types(self.schema, query.node)
 
 
 class _SupportingNeighbors:

@@ -23,6 +23,7 @@ from heterformer.serve.errors import InvalidError, RequestError, TooLargeError, 
 from heterformer.serve.explorer import add_explorer
 from heterformer.serve.metrics import Metrics
 from heterformer.serve.middleware import RequestMiddleware, problem
+from heterformer.serve.new_nodes import NewNode
 from heterformer.serve.nodes import Page
 from heterformer.serve.schemas import (
     MOST,
@@ -156,9 +157,8 @@ def _add_vectors(app: FastAPI, service: Service) -> None:
     @app.post("/nodes")
     def embed_nodes(request: Request, form: NewNodes) -> JSONResponse:
         """Vectors of nodes that the network does not have; it stays as it is."""
-        texts, neighbors = [n.text for n in form.nodes], [n.neighbors for n in form.nodes]
-        types = [n.type for n in form.nodes]
-        embedded = service.embed(form.model, texts, neighbors, types, deadline=_deadline(request))
+        nodes = [NewNode(node.text, node.neighbors, node.type) for node in form.nodes]
+        embedded = service.embed_nodes(form.model, nodes, deadline=_deadline(request))
         pairs = zip(form.nodes, embedded.vectors.tolist(), strict=True)
         return JSONResponse({"model": embedded.run, "nodes": [{"id": n.id, "vector": v} for n, v in pairs]})
 

@@ -22,6 +22,14 @@ Rows = Mapping[NodeType, Sequence[int]]  # of a text's neighbours
 Observer = Callable[[int, int], None]  # texts and tokens of a batch
 
 
+class NewText(NamedTuple):
+    """A text that is no node of the network, to be read as one."""
+
+    text: str
+    neighbors: Rows = {}  # noqa: RUF012 - nobody writes into it
+    node_type: NodeType = ""  # the schema's ``query_type`` unless given
+
+
 class TokenCounts(NamedTuple):
     """What a text costs."""
 
@@ -32,10 +40,10 @@ class TokenCounts(NamedTuple):
 class Encoder(Protocol):
     """What encodes texts; it is called by one thread."""
 
-    def count_tokens(self, text: str, neighbors: Rows) -> TokenCounts:
+    def count_tokens(self, new: NewText) -> TokenCounts:
         """How long a text is, and what reading it with its neighbours takes."""
 
-    def encode(self, texts: Sequence[str], neighbors: Sequence[Rows]) -> NDArray[np.float32]:
+    def encode(self, texts: Sequence[NewText]) -> NDArray[np.float32]:
         """(n, d)."""
 
 
@@ -49,8 +57,7 @@ class EncodedText(NamedTuple):
 @dataclass
 class _Job:
     encoder: Encoder
-    text: str
-    neighbors: Rows
+    text: NewText
     future: Future[EncodedText] = field(default_factory=Future)
     tokens: TokenCounts | None = None  # once it was counted
 
@@ -81,11 +88,9 @@ class BatchingEncoder:
         """Texts that no batch has yet."""
         return len(self._jobs)
 
-    def encode(
-        self, encoder: Encoder, texts: Sequence[str], neighbors: Sequence[Rows], deadline: Deadline
-    ) -> list[EncodedText]:
+    def encode(self, encoder: Encoder, texts: Sequence[NewText], deadline: Deadline) -> list[EncodedText]:
         """Wait for the vectors of some texts."""
-        jobs = [_Job(encoder, t, rows) for t, rows in zip(texts, neighbors, strict=True)]
+        jobs = [_Job(encoder, text) for text in texts]
         with self._changed:
             if self._closed:
                 raise UnavailableError("the server is stopping.")
@@ -138,12 +143,12 @@ class BatchingEncoder:
         if not job.future.set_running_or_notify_cancel():
             return False
         with _failing([job]):
-            job.tokens = job.encoder.count_tokens(job.text, job.neighbors)
+            job.tokens = job.encoder.count_tokens(job.text)
         return not job.future.done()
 
     def _encode(self, batch: list[_Job]) -> None:
         with _failing(batch):
-            vectors = batch[0].encoder.encode([j.text for j in batch], [j.neighbors for j in batch])
+            vectors = batch[0].encoder.encode([job.text for job in batch])
             counts = [job.tokens for job in batch if job.tokens is not None]
             for job, vector, tokens in zip(batch, vectors, counts, strict=True):
                 job.future.set_result(EncodedText(vector, tokens.text))

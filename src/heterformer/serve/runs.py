@@ -12,18 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heterformer.device import Device
-from heterformer.errors import InputError
 from heterformer.explanation.core import Explainer
-from heterformer.network.lookup import Node, node_type_or_none
+from heterformer.models.contract import NodeEncoder
+from heterformer.network.lookup import Node
 from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
 from heterformer.network.tokens import PackedTokens
 from heterformer.recommendation.core import Recommender
 from heterformer.search.searcher import Searcher
-from heterformer.serve.batching import BatchingEncoder, Rows, TokenCounts
+from heterformer.serve.batching import BatchingEncoder, NewText, Rows, TokenCounts
 from heterformer.serve.deadline import Deadline
 from heterformer.serve.map_data import MapData
-from heterformer.untrusted import short_repr
 
 
 class ServedRun:
@@ -78,15 +77,21 @@ class ServedRun:
         return MapData(self.searcher)
 
     @property
+    def model(self) -> NodeEncoder:
+        """The model that encodes texts; nobody but the encoding thread calls it."""
+        return self._text_encoder.model
+
+    @property
     def text_limit(self) -> int:
         """The tokens of a text that the model reads."""
         return int(self._text_encoder.model.text_limit)
 
-    def count_tokens(self, text: str, neighbors: Rows) -> TokenCounts:
+    def count_tokens(self, new: NewText) -> TokenCounts:
         """The tokens of a text with its prompt; up to the limit, and with its neighbours, they are read."""
-        prompted = self._text_encoder.model.prompts[self.schema.query_type] + text.strip()
+        prompt = self._text_encoder.model.prompts[new.node_type or self.schema.query_type]
+        prompted = prompt + new.text.strip()
         tokens = len(self._text_encoder.tokenizer(prompted, truncation=False)["input_ids"])
-        near = sum(self._neighbor_tokens(t, rows) for t, rows in neighbors.items())
+        near = sum(self._neighbor_tokens(t, rows) for t, rows in new.neighbors.items())
         return TokenCounts(tokens, min(tokens, self.text_limit) + near)
 
     def _neighbor_tokens(self, node_type: NodeType, rows: Sequence[int]) -> int:
@@ -100,21 +105,16 @@ class ServedRun:
     def _tokens(self) -> PackedTokens:
         return self._text_encoder.model.open_tokens(self.network, self._text_encoder.tokenizer)
 
-    def encode(self, texts: Sequence[str], neighbors: Sequence[Rows]) -> NDArray[np.float32]:
+    def encode(self, texts: Sequence[NewText]) -> NDArray[np.float32]:
         """(n, d): the vectors of some texts; called by the thread of ``BatchingEncoder`` alone."""
-        return self._text_encoder.encode(texts, neighbors, batch_size=len(texts))
+        types = [new.node_type or self.schema.query_type for new in texts]
+        neighbors = [new.neighbors for new in texts]
+        return self._text_encoder.encode([new.text for new in texts], neighbors, len(texts), types)
 
-    def check_type(self, name: str) -> None:
-        """Refuse a type, unless none is given, that new texts are not read as."""
-        if not name or node_type_or_none(self.schema, name) == self.schema.query_type:
-            return
-        read_as = f"texts that are no nodes are read as {self.schema.query_type!r}"
-        raise InputError(f"type is {short_repr(name)}, but {read_as}; give that type or none.")
-
-    def check_neighbors(self, rows: Rows) -> None:
+    def check_neighbors(self, rows: Rows, node_type: NodeType = "") -> None:
         """Refuse neighbours that the model does not look at, before others' texts are in the batch."""
-        for node_type in rows:
-            self._text_encoder.edge_type(node_type)
+        for neighbor in rows:
+            self._text_encoder.edge_type(neighbor, node_type)
 
 
 class RequestSearcher(Searcher):
@@ -127,7 +127,7 @@ class RequestSearcher(Searcher):
     def encode(self, text: str, neighbors: Sequence[Node] = ()) -> NDArray[np.float32]:
         rows = rows_by_type(neighbors)
         self._served.check_neighbors(rows)
-        (encoded,) = self._batches.encode(self._served, [text], [rows], self._deadline)
+        (encoded,) = self._batches.encode(self._served, [NewText(text, rows)], self._deadline)
         return encoded.vector
 
 

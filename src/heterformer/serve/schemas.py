@@ -85,9 +85,11 @@ class NewNode(Form):
     """A node that the network does not have."""
 
     id: str = Field(default="", description="Comes back with the vector.")
-    type: str = Field(default="", description="Only the type that texts are read as; so without one.")
-    text: str
-    neighbors: dict[str, list[str]] = Field(default={}, description="Ids or names by node type.")
+    type: str = Field(default="", description="Its node type; without one, that which texts are read as.")
+    text: str | None = Field(default=None, description="Of a type without text: none.")
+    neighbors: dict[str, list[str]] = Field(
+        default={}, description="Ids or names by node type; of a node without text, some with text."
+    )
 
 
 class NewNodes(Form):

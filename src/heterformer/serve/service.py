@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from heterformer import __version__
 from heterformer.errors import InputError
-from heterformer.network.lookup import Node, find_node, node_type_named
+from heterformer.network.lookup import node_type_named
 from heterformer.recommendation.core import Recommendations
 from heterformer.search.filters import Columns
 from heterformer.search.searcher import Answer
@@ -24,12 +24,11 @@ from heterformer.serve.deadline import Deadline
 from heterformer.serve.errors import NotFoundError, OverloadedError, TooLargeError, as_request_error
 from heterformer.serve.explaining import explained
 from heterformer.serve.map_data import MapData
+from heterformer.serve.new_nodes import NeighborNames, NewNode, encode, resolve
 from heterformer.serve.nodes import Page, find_by_id, node_page, nodes_named
 from heterformer.serve.options import ServeOptions
 from heterformer.serve.pair import compare_pair
-from heterformer.serve.runs import RequestSearcher, ServedRun, rows_by_type
-
-NeighborNames = Mapping[str, Sequence[str]]  # ids or names by node type
+from heterformer.serve.runs import RequestSearcher, ServedRun
 
 
 @dataclass(frozen=True)
@@ -92,25 +91,31 @@ class Service:
         run: str,
         texts: Sequence[str],
         neighbors: Sequence[NeighborNames] = (),
-        types: Sequence[str] = (),
         deadline: Deadline | None = None,
     ) -> TextEmbeddings:
         """Vectors of texts that are no nodes, each alone or with neighbours of the network by id or name.
 
-        They are read as nodes of the schema's ``query_type``; ``types`` that say otherwise are refused.
+        They are read as nodes of the schema's ``query_type``.
         """
-        self._check_number(len(texts), "inputs")
-        self._check_number(sum(len(names) for each in neighbors for names in each.values()), "neighbors")
-        self._check_lengths(texts)
+        near = neighbors or [{}] * len(texts)
+        nodes = [NewNode(text=text, neighbors=names) for text, names in zip(texts, near, strict=True)]
+        return self.embed_nodes(run, nodes, deadline)
+
+    def embed_nodes(
+        self, run: str, nodes: Sequence[NewNode], deadline: Deadline | None = None
+    ) -> TextEmbeddings:
+        """Vectors of nodes that the network does not have, of any type that the model has vectors of.
+
+        Those with text are read together with others' texts. Those without are folded in from the texts of
+        their neighbours, one request at a time.
+        """
+        self._check_number(len(nodes), "inputs")
+        self._check_number(sum(len(names) for n in nodes for names in n.neighbors.values()), "neighbors")
+        self._check_lengths([node.text or "" for node in nodes])
         deadline = deadline or self.deadline()
         with self._run(run) as served:
-            for node_type in types:
-                served.check_type(node_type)
-            rows = [rows_by_type(_nodes(served, each, deadline)) for each in neighbors]
-            for each in rows:
-                served.check_neighbors(each)
-            encoded = self.batches.encode(served, texts, rows or [{} for _ in texts], deadline)
-            return _embedded(served, encoded)
+            resolved = [resolve(served, node, deadline) for node in nodes]
+            return _embedded(served, encode(served, self.batches, resolved, deadline))
 
     def search(self, run: str, *, deadline: Deadline | None = None, **query: Any) -> Answer:
         """What ``Searcher.search`` answers; ``query`` is its arguments."""
@@ -229,16 +234,6 @@ class Service:
     def _all_paths(self) -> set[str]:
         paths = {str(p) for path in self._paths for p in (path, Path(path).resolve())}
         return paths | {p for run in self._runs.values() for p in run.paths}
-
-
-def _nodes(run: ServedRun, neighbors: NeighborNames, deadline: Deadline) -> list[Node]:
-    nodes = []
-    for name_of_type, names in neighbors.items():
-        node_type = node_type_named(run.schema, name_of_type, None, "neighbors")
-        for name in names:
-            deadline.left()  # each reads whole columns
-            nodes.append(find_node(run.network, name, [node_type]))
-    return nodes
 
 
 def _embedded(run: ServedRun, encoded: Sequence[EncodedText]) -> TextEmbeddings:

@@ -64,6 +64,7 @@ def length_factor(
     learned: Tensor,
     tokens: PackedTokens,
     known: KnownNodes,
+    known_vectors: Tensor | None = None,
 ) -> NDArray[np.float64]:
     """(): how much further from the mean training takes a node than folding in does; 1 if nothing tells.
 
@@ -73,8 +74,8 @@ def length_factor(
     """
     if not len(sample.nodes):
         return np.array(1.0)
-    mean, _ = _prior(model, node_type, known)
-    again = fold_in(model, node_type, sample, tokens, known) - mean
+    mean, _ = prior(model, node_type, known)
+    again = fold_in(model, node_type, sample, tokens, known, known_vectors) - mean
     factor = float(((learned - mean) * again).sum() / (again**2).sum().clamp_min(1e-12))
     return np.array(max(1.0, round(4 * factor) / 4))
 
@@ -92,7 +93,7 @@ def folded_rows(
 
     Part by part, as all embedding: memory holds no more than a part, and a kill loses no more.
     """
-    dim = len(_prior(model, node_type, known)[0])
+    dim = len(prior(model, node_type, known)[0])
     rows = RowFile(folder / f"{node_type}.folded.npy", len(new.nodes), (dim,), np.float32, part)
     if not (missing := list(rows.missing())):
         return rows
@@ -110,7 +111,7 @@ def folded_rows(
     return rows
 
 
-def _prior(model: HeterogeneousEncoder, node_type: NodeType, known: KnownNodes) -> tuple[Tensor, Tensor]:
+def prior(model: HeterogeneousEncoder, node_type: NodeType, known: KnownNodes) -> tuple[Tensor, Tensor]:
     """(64,) each: mean and variances of the rows of the table that training met.
 
     Of a type next to no text it met none, and nothing is known of its nodes: they are zero.
@@ -123,7 +124,12 @@ def _prior(model: HeterogeneousEncoder, node_type: NodeType, known: KnownNodes) 
 
 
 def fold_in(
-    model: HeterogeneousEncoder, node_type: NodeType, new: FoldedIn, tokens: PackedTokens, known: KnownNodes
+    model: HeterogeneousEncoder,
+    node_type: NodeType,
+    new: FoldedIn,
+    tokens: PackedTokens,
+    known: KnownNodes,
+    known_vectors: Tensor | None = None,
 ) -> Tensor:
     """(n, 64): embeddings of some new nodes that say what the PLM says of their texts, all else being fixed.
 
@@ -131,9 +137,10 @@ def fold_in(
     the training network, so that a node's embedding depends on its own texts alone. Few texts say little,
     so the nodes that the model knows are the prior: a Gaussian with their mean and variances. A node
     without any text is given their mean. What a node's attributes say is added to its row and fixed: with
-    them its row need only say what they do not.
+    them its row need only say what they do not. ``known_vectors`` are what the PLM says of the known texts,
+    if it was asked before.
     """
-    folding = Folding(model, node_type, new, tokens, known)
+    folding = Folding(model, node_type, new, tokens, known, known_vectors)
     seen = folding.seen(0, len(folding.text_rows))
     return folding.fitted(0, len(new.nodes), lambda texts: seen[torch.from_numpy(texts)])
 
@@ -148,14 +155,16 @@ class Folding:
         new: FoldedIn,
         tokens: PackedTokens,
         known: KnownNodes,
+        known_vectors: Tensor | None = None,
     ) -> None:
         self.model, self.tokens, self.place = model, tokens, new.place
         self.projection: Tensor = model.textless.parameters_of(node_type)[1].detach().float().cpu()
-        self.mean, self.variance = _prior(model, node_type, known)
+        self.mean, self.variance = prior(model, node_type, known)
         self.node_type, self.attributes = node_type, new.attributes
         self.text_rows, self.text = np.unique(new.texts, return_inverse=True)
-        every = np.arange(len(known.texts))
-        self.negatives = plm_vectors(model, known.texts, every) @ self.projection  # (512, 64)
+        if known_vectors is None:
+            known_vectors = plm_vectors(model, known.texts, np.arange(len(known.texts)))
+        self.negatives = known_vectors @ self.projection  # (512, 64)
         self.same = _same_texts(tokens.hashes()[new.texts], known.texts.hashes())  # (E,): a negative, or -1
 
     def seen(self, start: int, stop: int) -> Tensor:

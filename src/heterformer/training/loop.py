@@ -15,7 +15,7 @@ from heterformer.batches.visible import VisibleNetwork
 from heterformer.distributed import ProcessGroup
 from heterformer.errors import InputError
 from heterformer.files import CARD, filled, remove_file
-from heterformer.metrics import metric_heading, no_better_than_chance, watchable_metrics
+from heterformer.metrics import chance_range, metric_heading, no_better_than_chance, watchable_metrics
 from heterformer.models.known_nodes import KnownNodes
 from heterformer.network.store import Network
 from heterformer.network.stratified import VALIDATION
@@ -368,6 +368,8 @@ class Trainer(Learner):
         shares, size = self.network.schema.shares, self.network.schema.test_batch_size
         every = self.validation_pairs.items()
         chance = sum(shares[relation.name] * chance_prec(pairs, size) for relation, pairs in every)
-        if no_better_than_chance(self.early.best, chance, sum(len(pairs) for _, pairs in every)):
-            problem = f"no better than chance ({chance:.4f}); the model has learnt nothing yet"
-            say(f"{self.run.path}: the best validation {metric_heading('prec')} is {problem}.")
+        count = sum(len(pairs) for _, pairs in every)
+        if no_better_than_chance(self.early.best, chance, count):
+            problem = f"no better than chance ({chance_range(chance, count)})"
+            best = f"the best validation {metric_heading('prec')}, {self.early.best:.4f}, is {problem}"
+            say(f"{self.run.path}: {best}; the model has learnt nothing yet.")

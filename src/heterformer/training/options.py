@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from math import inf
 from typing import Annotated, Any, Literal
 
 from tyro.conf import arg
@@ -145,6 +146,9 @@ class TrainingOptions:
         others = ("max_grad_norm", "refresh_every", "micro_batch")
         bounds = dict.fromkeys((*positive, *rates, *others), 0)
         check_above(self, {"batch_size": 1, "average_last": 1, "max_steps": -1, **bounds})
+        for name in rates:
+            if getattr(self, name) == inf:
+                raise OptionError(self, name, "is infinite, expected a finite number.")
         if self.hard_negatives > 0 and self.neighbor_states == "live":
             problem = (
                 f"is {self.hard_negatives}, but {{neighbor_states}} is live; they are mined from cached ones."
@@ -152,7 +156,7 @@ class TrainingOptions:
             raise OptionError(self, "hard_negatives", problem)
         check_seed(self, largest=MAX_LARGE_SEED)  # runs with large seeds exist
         for name in ("weight_decay", "hard_negatives"):
-            if getattr(self, name) < 0:
+            if not 0 <= getattr(self, name) < inf:
                 raise OptionError(self, name, f"is {getattr(self, name)}, expected 0 or more.")
         correction = self.popularity_correction
         if correction != "auto" and not 0 <= correction <= MAX_CORRECTION:

@@ -95,11 +95,11 @@ def for_network(
         if len(new):
             edges = text_edges(visible, tokens, node_type)
             attributes = adapted.textless.attribute_rows(node_type)
-            sample = _texts_of(edges, _sample(network, node_type, familiar, edges), attributes)
+            sample = texts_next_to(edges, known_sample(network, node_type, familiar, edges), attributes)
             before = learned.detach()[torch.from_numpy(place[sample.nodes])].float().cpu()
             measure = partial(length_factor, model, node_type, sample, before, tokens, known)
             factor = float(kept_array(folder / f"{node_type}.factor.npy", measure))
-            every = folded[node_type] = _texts_of(edges, new, attributes)._replace(factor=factor)
+            every = folded[node_type] = texts_next_to(edges, new, attributes)._replace(factor=factor)
             again = np.ones(len(new), dtype=bool)
             if since is not None:
                 again = ~since.holds_h0(node_type, new, every.signatures(tokens.hashes()))
@@ -139,7 +139,8 @@ def _reads_the_same(model: NodeEncoder, network: Network) -> bool:
     return True
 
 
-def _texts_of(edges: TextEdges, nodes: Ints, attributes: AttributeRows | None = None) -> FoldedIn:
+def texts_next_to(edges: TextEdges, nodes: Ints, attributes: AttributeRows | None = None) -> FoldedIn:
+    """Some of the nodes, ascending, with the texts next to them; ``attributes`` are those of all nodes."""
     mine = np.flatnonzero(np.isin(edges.rows, nodes))
     place = np.searchsorted(nodes, edges.rows[mine])
     order = np.argsort(place, kind="stable")
@@ -158,7 +159,7 @@ def _with_schema(model: NodeEncoder, schema: Schema) -> NodeEncoder:
     return adapted
 
 
-def _sample(network: Network, node_type: NodeType, familiar: Ints, edges: TextEdges) -> Ints:
+def known_sample(network: Network, node_type: NodeType, familiar: Ints, edges: TextEdges) -> Ints:
     """Some known nodes with texts next to them, chosen by their ids."""
     able = np.intersect1d(familiar, edges.rows)
     hashes = string_hashes(network.column(node_type, "id"))[able]

@@ -79,6 +79,9 @@ def recommend(
         options: What to recommend.
         users: Ids or names of nodes at an end of a predicted relation.
     """
+    from heterformer.cli.checks import check_recommend
+
+    check_recommend(run, users, options)
     _quiet_transformers()
     from heterformer.recommendation.core import recommend_run
     from heterformer.recommendation.table import as_json, recommendation_tables
@@ -148,6 +151,9 @@ def distill(run: RunFolder, out: OutFolder, options: Annotated[DistillOptions, a
         out: The folder to write; it must not exist.
         options: How long the student learns, and from what.
     """
+    from heterformer.cli.checks import check_distill
+
+    check_distill(run, out)
     _quiet_transformers()
     from heterformer.distillation.entry import distill as distill_run
     from heterformer.distillation.table import as_json, distillation_table
@@ -175,8 +181,11 @@ def push(
         repository: The repository, which is made if there is none.
         options: What is uploaded, and whether it is.
     """
+    from heterformer.cli.checks import check_push
+
+    check_push(path)
     _quiet_transformers()
-    from heterformer.publishing.core import is_student
+    from heterformer.models.student_folder import is_student
     from heterformer.publishing.core import push as push_folder
     from heterformer.publishing.table import push_table
     from heterformer.training.run import Run

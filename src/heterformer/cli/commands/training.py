@@ -206,8 +206,10 @@ def tune(
         preset: 'paper' is the paper's hyper-parameter table; flags and --config override it.
         json: Print JSON instead of a table.
     """
+    from heterformer.cli.checks import check_network
     from heterformer.network.store import Network
 
+    check_network(network)
     _quiet_transformers()
     from heterformer.tuning.core import tune as tune_options
     from heterformer.tuning.table import as_json, tuning_table
@@ -270,8 +272,12 @@ def plot(path: Annotated[Path, Positional, arg(metavar="PATH")]) -> None:
     Args:
         path: A folder that 'heterformer compare' or 'heterformer train' wrote.
     """
-    from heterformer.comparison.core import finished_comparison, is_comparison
+    from heterformer.cli.checks import check_plot
+
+    check_plot(path)
+    from heterformer.comparison.core import finished_comparison
     from heterformer.comparison.figures import draw_comparison
+    from heterformer.comparison.folder import is_comparison
     from heterformer.training.figure import draw_run
     from heterformer.training.run import Run
 

@@ -169,6 +169,9 @@ def predict(
     """
     if not nodes and out is None:
         raise InputError("there is nothing to show: give ids of nodes, or --out FILE for all of them.")
+    from heterformer.cli.checks import check_predict
+
+    check_predict(run, nodes, network, out, options)
     _quiet_transformers()
     from heterformer.prediction.core import predict as predict_nodes
     from heterformer.prediction.table import prediction_table
