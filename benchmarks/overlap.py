@@ -38,7 +38,7 @@ class Steps(NamedTuple):
 
 
 def new_trainer(network: Network, folder: Path, backbone: str, batch_size: int) -> Trainer:
-    values = {"backbone": backbone, "batch_size": batch_size, "device": "cpu"}
+    values = {"backbone": backbone, "batch_size": batch_size, "device": "cpu", "neighbor_states": "live"}
     options = TrainingOptions.from_flat(values).resolved()
     run = Run(folder)
     run.start(network, options)

@@ -37,7 +37,9 @@ def new_trainer(folder: Path, processes: ProcessGroup | None = None, **options: 
     """A new run in a folder that ``prepare`` filled; nothing is warmed up."""
     tiny = folder / "backbone"
     backbone = str(tiny) if tiny.is_dir() else "minilm"
-    resolved = TrainingOptions.from_flat({"backbone": backbone, "device": "cpu", **options}).resolved()
+    resolved = TrainingOptions.from_flat(
+        {"backbone": backbone, "device": "cpu", "neighbor_states": "live", **options}
+    ).resolved()
     processes = processes or ProcessGroup()
     network, run = Network.open(folder / "network"), Run(folder / f"run-{processes.world_size}")
     with processes.main_process_first():

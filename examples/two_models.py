@@ -33,10 +33,7 @@ def train_both(network: Network, folder: Path, steps: int) -> dict[str, Run]:
     for name, options in MODELS.items():
         path = folder / name.replace(" ", "-").lower()
         console.print(f"{name}: training in {path}")
-        # Cached neighbour states: the same figures, within noise, in a third of the time.
-        runs[name] = train(
-            network, path, max_steps=steps, evaluate_every=steps // 2, neighbor_states="cached", **options
-        )
+        runs[name] = train(network, path, max_steps=steps, evaluate_every=steps // 2, **options)
     return runs
 
 
