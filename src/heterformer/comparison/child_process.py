@@ -12,6 +12,9 @@ from pathlib import Path
 import heterformer
 from heterformer.comparison.job import Job
 
+# Seconds after which a wait begins anew: another thread may take the signal of a Ctrl-C, which the waiting
+# one then sees only when it wakes up.
+PATIENCE = 0.5
 COMMAND = (sys.executable, "-m", "heterformer.comparison.job")
 
 
@@ -30,7 +33,9 @@ def run_in_child(job: Job, command: Sequence[str] = COMMAND) -> None:
         interrupted = False
         while child.returncode is None:
             try:
-                child.wait()
+                child.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                continue
             except KeyboardInterrupt:
                 interrupted = True
                 child.send_signal(signal.SIGTERM)
