@@ -86,6 +86,7 @@ def tiny_options(backbone: str, **changes: Any) -> TrainingOptions:
             textless_learning_rate=1e-2,
             device="cpu",
             neighbor_dropout=0.0,  # what a few steps of a tiny model learn is to show
+            neighbor_states="live",  # so that a budget may grow in the middle of an epoch
         ),
         **changes,
     )

@@ -42,6 +42,7 @@ def shop_options(**changes: Any) -> TrainingOptions:
     """Options for a short training; by name, whichever group they are of."""
     usual = {
         "backbone": shop_reader(),
+        "neighbor_states": "live",
         "readout": "mean",
         "normalize": "yes",
         "temperature": 0.1,

@@ -38,7 +38,7 @@ from tests.failing import Failed
         ("train net run --textless_dim=0", "--textless-dim is 0, expected a positive whole number."),
         ("train net run --warm-up-epochs 0", "--warm-up-epochs is 0, expected more than 0."),
         (
-            "train net run --refresh-every 5",
+            "train net run --neighbor-states live --refresh-every 5",
             "--refresh-every is 5, but --neighbor-states is live; only cached states are refreshed.",
         ),
         ("plan net --embed.all-neighbors 0", "--embed.all-neighbors is 0, expected at least 1."),

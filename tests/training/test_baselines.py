@@ -183,6 +183,7 @@ class World:
             MODEL_OPTIONS[name](self.reader, normalize="yes", temperature=0.1, **readout),
             warm_up=WarmUpOptions(warm_up=False),
             neighbor_dropout=0.0,
+            neighbor_states="live",
             batch_size=64,
             learning_rate=2e-3,
             new_learning_rate=2e-3,

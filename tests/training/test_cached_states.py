@@ -78,7 +78,7 @@ def refreshes(run: Run) -> dict[int, int]:
 
 def batches_of(split: Split, seed: int = 0) -> TrainingBatches:
     visible = VisibleNetwork.for_training(tiny_network(), split)
-    return TrainingBatches(Batcher(visible, tiny_tokens()), split.train, 16, seed)
+    return TrainingBatches(Batcher(visible, tiny_tokens(), second_hop=10), split.train, 16, seed)
 
 
 # --- A step -----------------------------------------------------------------------------------------------
@@ -157,7 +157,7 @@ def test_a_cached_step_in_mixed_precision(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_a_cached_run_is_not_a_live_one(whole: Run, tmp_path: Path) -> None:
-    live = trained(tmp_path / "live")
+    live = trained(tmp_path / "live", second_hop=10)
     assert differ(whole, live)
     losses = [[line["loss"] for line in run.metrics() if "loss" in line] for run in (whole, live)]
     assert losses[0] == pytest.approx(losses[1], rel=0.35)

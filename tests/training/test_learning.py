@@ -80,7 +80,7 @@ class World:
             patience=100,
             seed=self.seed,
             device="cpu",
-            **more,
+            **{"neighbor_states": "live", **more},
         )
         return open_run(train(network, self.folder / name, options).path)
 

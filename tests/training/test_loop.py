@@ -366,6 +366,7 @@ def test_ctrl_c_saves_and_says_how_to_go_on(whole: Run, tmp_path: Path, signal_n
 
 
 FLAGS = {
+    "neighbor_states": "live",
     "neighbor_pooling": "cls",
     "readout": "cls",
     "normalize": "no",

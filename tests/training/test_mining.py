@@ -218,6 +218,6 @@ def test_every_model_with_a_plm_can_learn_from_them(model: str, tmp_path: Path) 
 
 def test_live_states_give_none() -> None:
     with pytest.raises(InputError, match=r"^hard_negatives is 1, but neighbor_states is live; they are"):
-        TrainingOptions(hard_negatives=1)
+        TrainingOptions(hard_negatives=1, neighbor_states="live")
     with pytest.raises(InputError, match=r"^hard_negatives is -1, expected 0 or more"):
         TrainingOptions(hard_negatives=-1, neighbor_states="cached")

@@ -117,6 +117,7 @@ PAPER = {  # of the paper: Table 9, Section 4.1 and 4.2; what it leaves open as 
     "backbone": "bert-base-uncased",  # 12-layer BERT-base-uncased
     "aggregation_init": "random",
     "network_readout": "none",
+    "second_hop": None,
     "neighbor_pooling": "cls",
     "readout": "cls",
     "normalize": "no",
@@ -159,10 +160,28 @@ def test_the_paper_preset_serves_every_model(parse: Parse, model: str) -> None:
     assert flat["model"] == model
 
 
-def test_states_are_live_unless_asked_for_stored_ones(parse: Parse) -> None:
-    assert parse().neighbor_states == "live"
-    found = parse("--neighbor-states", "cached", "--refresh-every", 300)
+def test_states_are_stored_unless_asked_for_live_ones(parse: Parse) -> None:
+    assert parse().neighbor_states == "cached"
+    assert parse("--neighbor-states", "live").neighbor_states == "live"
+    found = parse("--refresh-every", 300)
     assert (found.neighbor_states, found.refresh_every) == ("cached", 300)
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        ((), 10),
+        (("--neighbor-states", "live"), None),
+        (("--neighbor-states", "live", "--second-hop", 4), 4),
+        (("--second-hop", "None"), None),
+        (("--network-readout", "textless"), None),
+        (("--preset", "paper"), None),
+    ],
+)
+def test_there_is_a_second_hop_where_its_texts_are_read_anyway(
+    parse: Parse, flags: tuple[object, ...], expected: int | None
+) -> None:
+    assert flat_options(parse(*flags).resolved())["second_hop"] == expected
 
 
 def test_the_popularity_of_keys_counts_where_an_end_has_no_text() -> None:
@@ -184,7 +203,7 @@ def test_help_says_what_each_choice_is(capsys: pytest.CaptureFixture[str]) -> No
     shown = " ".join(capsys.readouterr().out.replace("│", " ").split())
     for option, sentence in {
         "--positives {fixed,fresh}": "drawn anew from its visible targets each epoch",
-        "--neighbor-states {live,cached}": "computed with gradients in each step (the paper), or stored",
+        "--neighbor-states {live,cached}": "or computed with gradients in each step (the paper)",
         "--refresh-every {None}|INT": "Number of steps between refreshes of cached neighbour states",
     }.items():
         assert option in shown
@@ -418,7 +437,7 @@ def test_a_run_of_version_0_1_saved_the_options_of_all_models(parse: Parse, tmp_
     prompts = {"query_prompt": "", "document_prompt": ""}
     assert TrainingOptions.from_dict(old).model == BertHgtOptions(textless_dim=32, **prompts)
     every = EveryModelOptions(
-        textless_dim=32, network_readout="none", readout_aggregation="attention", **prompts
+        textless_dim=32, network_readout="none", readout_aggregation="attention", second_hop=None, **prompts
     )
     assert TrainingOptions.from_dict(old, EveryModelOptions).model == every
 
@@ -473,7 +492,7 @@ def test_changed_options_are_named() -> None:
 
 
 def test_how_often_nothing_is_refreshed_may_change() -> None:
-    live = TrainingOptions()
+    live = TrainingOptions(neighbor_states="live")
     assert changed_options(replace(live, refresh_every=None), live) == []
     cached = TrainingOptions(neighbor_states="cached")
     assert changed_options(replace(cached, refresh_every=None), cached) == ["refresh_every"]

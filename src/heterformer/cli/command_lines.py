@@ -47,7 +47,8 @@ def compare_command(comparison: Comparison) -> str:
 def training_flags(options: TrainingOptions) -> list[str]:
     """The flags of training options, without those that suit the backbone anyway."""
     model = type(options.model)
-    suits = asdict(model(backbone=options.model.backbone).resolved())
+    suited = model(backbone=options.model.backbone).resolved()
+    suits = asdict(suited.with_stored_states(options.neighbor_states == "cached"))
     suits["new_learning_rate"] = replace(options, new_learning_rate="auto").new_rate
     usual = flat_options(TrainingOptions(model=model())) | {"model": HeterformerOptions.name}
     values = {n: v for n, v in flat_options(options).items() if v not in (usual[n], suits.get(n, usual[n]))}

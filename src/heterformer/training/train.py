@@ -90,6 +90,12 @@ def train(
 
 def options_of_run(run: Run, options: TrainingOptions) -> TrainingOptions:
     """With what only the machine, or the run that is resumed, can decide."""
+    if options.neighbor_states == "cached" and not options.model.states_can_be_cached:
+        states = run.options().neighbor_states if run.started else "live"
+        if states == "live":
+            name = options.model.display_name
+            say(f"{run.path}: {name} has no PLM, so its neighbour states are live, not cached.")
+            options = replace(options, neighbor_states="live", refresh_every="auto")
     if run.started:
         saved = run.options().model
         options = replace(options, model=read_as_saved(options.model, saved))
@@ -99,12 +105,6 @@ def options_of_run(run: Run, options: TrainingOptions) -> TrainingOptions:
             say(f"{run.path}: resumes with {', '.join(kept)}, the default when it was started.")
         if options.precision == "auto":
             options = replace(options, precision=run.options().precision)
-    if options.neighbor_states == "cached" and not options.model.states_can_be_cached:
-        states = run.options().neighbor_states if run.started else "live"
-        if states == "live":
-            name = options.model.display_name
-            say(f"{run.path}: {name} has no PLM, so its neighbour states are live, not cached.")
-            options = replace(options, neighbor_states="live", refresh_every="auto")
     precision = chosen_precision(options.precision, chosen_device(options.device))
     return replace(options, precision=precision)
 
