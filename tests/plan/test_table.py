@@ -40,7 +40,8 @@ def test_speeds_that_nobody_knows(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_json(capsys: pytest.CaptureFixture[str]) -> None:
-    found = json.loads(shown(capsys, "--json", "--textless-dim", 8, "--batch-size", 16))
+    flags = ("--textless-dim", 8, "--batch-size", 16, "--neighbor-states", "live")
+    found = json.loads(shown(capsys, "--json", *flags))
     plan = planned()
     assert found == json.loads(json.dumps(as_json(plan)))
     assert found["parameters"] == plan.size.parameters

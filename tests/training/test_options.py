@@ -435,7 +435,7 @@ def test_a_run_of_version_0_1_saved_the_options_of_all_models(parse: Parse, tmp_
     assert parse("--config", config).model == BertHgtOptions(textless_dim=32)
     old = yaml.safe_load(config.read_text())["options"]
     prompts = {"query_prompt": "", "document_prompt": ""}
-    assert TrainingOptions.from_dict(old).model == BertHgtOptions(textless_dim=32, **prompts)
+    assert TrainingOptions.from_dict(old).model == BertHgtOptions(textless_dim=32, second_hop=None, **prompts)
     every = EveryModelOptions(
         textless_dim=32, network_readout="none", readout_aggregation="attention", second_hop=None, **prompts
     )

@@ -23,7 +23,6 @@ Family = Literal["text-only", "bag of words", "cascaded", "nested"]
 Group = Literal["vanilla", "homogeneous GNN", "heterogeneous GNN", "Heterformer"]
 MODEL_TYPE_PREFIX = "heterformer_"  # Transformers has a model type "bert" of its own
 AUTO = "auto"  # not given: what suits the backbone
-SECOND_HOP = 10  # neighbours of a neighbour, see docs/results.md
 EARLIER = MappingProxyType({"query_prompt": "", "document_prompt": ""})
 _CLASSES: dict[str, type[ModelOptions]] = {}
 MODEL_OPTIONS: Mapping[str, type[ModelOptions]] = MappingProxyType(_CLASSES)
@@ -187,14 +186,33 @@ class CascadedOptions(AggregationOptions, BackboneOptions):
 
 
 @dataclass(frozen=True)
-class HeterogeneousCascadedOptions(CascadedOptions, TextlessOptions):
+class SecondHopOptions(ModelOptions):
+    """Options of models that can read a neighbour with its own neighbours."""
+
+    default_second_hop: ClassVar[int | None] = None
+    """What 'auto' is in training on stored states."""
+    earlier = MappingProxyType({**EARLIER, **earlier_defaults("second_hop")})
+
+    second_hop: int | Literal["auto"] | None = RECIPE["second_hop"].value
+    """Number of neighbours of each type with which a text-rich neighbour is read, by Heterformer in its
+    network readout; with none it is read by its text alone (the paper). 'auto' is 10 for Heterformer on
+    cached neighbour states, whose texts have been read already, and none on live ones and for others."""
+
+    def with_stored_states(self, are_stored: bool) -> Self:
+        if self.second_hop != AUTO:
+            return self
+        return replace(self, second_hop=self.default_second_hop if are_stored else None)
+
+    def config_values(self) -> dict[str, Any]:
+        values = super().config_values()
+        return values | {"second_hop": None if values["second_hop"] == AUTO else values["second_hop"]}
+
+
+@dataclass(frozen=True)
+class HeterogeneousCascadedOptions(CascadedOptions, TextlessOptions, SecondHopOptions):
     """The same for convolutions over typed edges and textless nodes."""
 
     group: ClassVar[Group] = "heterogeneous GNN"
-
-    second_hop: int | None = None
-    """Number of neighbours of each type with which a text-rich neighbour is convolved first; unless given,
-    there is one hop (the paper)."""
 
 
 @dataclass(frozen=True)
@@ -211,13 +229,14 @@ class NestedOptions(AggregationOptions, BackboneOptions):
 
 
 @dataclass(frozen=True)
-class HeterformerOptions(NestedOptions, TextlessOptions):
+class HeterformerOptions(NestedOptions, TextlessOptions, SecondHopOptions):
     """Heterformer's options, the paper's ablations among them."""
 
     name = "heterformer"
     display_name = "Heterformer"
     path = "heterformer.models.heterformer:Heterformer"
     group = "Heterformer"
+    default_second_hop = 10  # see docs/results.md
 
     earlier = MappingProxyType(
         {**EARLIER, **earlier_defaults("network_readout", "readout_aggregation", "second_hop")}
@@ -243,10 +262,6 @@ class HeterformerOptions(NestedOptions, TextlessOptions):
     """One aggregation for both virtual tokens instead of one each."""
     attribute_token: bool = False
     """A third virtual token, of a text-rich node's own attributes."""
-    second_hop: int | Literal["auto"] | None = RECIPE["second_hop"].value
-    """Number of neighbours of each type with which the network readout reads a text-rich neighbour; with none
-    it is read by its text alone (the paper). 'auto' is 10 in training on cached neighbour states, which have
-    been read already, and none on live ones."""
     textless_neighbors: int | None = None
     """Number of text-rich neighbours that are aggregated into the vector of a textless node, such as the
     items that a user has bought; unless given, the vector is W_phi h0 alone (the paper)."""
@@ -277,14 +292,7 @@ class HeterformerOptions(NestedOptions, TextlessOptions):
         return replace(super().resolved(), network_readout=self._readout())
 
     def with_stored_states(self, are_stored: bool) -> Self:
-        if self.second_hop != AUTO:
-            return self
-        reads_texts = self._readout() in ("text_rich", "both")
-        return replace(self, second_hop=SECOND_HOP if are_stored and reads_texts else None)
-
-    def config_values(self) -> dict[str, Any]:
-        values = super().config_values()
-        return values | {"second_hop": None if values["second_hop"] == AUTO else values["second_hop"]}
+        return super().with_stored_states(are_stored and self._readout() in ("text_rich", "both"))
 
 
 @dataclass(frozen=True)
