@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from heterformer.batches.assembly import SampledEdges
 from heterformer.errors import InputError
 from heterformer.explanation.core import Explainer, explain
 from heterformer.explanation.effects import leave_one_out
@@ -71,6 +72,10 @@ def test_tokens_are_counted_as_the_model_reads_them() -> None:
     near = {"paper": [3, 4, 3], "author": [1]}
     assert run.count_tokens(NewText("graphs", near)) == (4, 4 + sum(lengths))
     assert run.count_tokens(NewText(TEXTS[-1])) == (53, run.text_limit)
+    further = int(np.diff(run._tokens.offsets)[5])
+    edges = SampledEdges("paper", (), np.zeros(2, int), np.array([4, 5], np.int32), np.zeros(2, np.int16))
+    run._text_encoder.second_hop = lambda node_type, rows: [edges]  # 4 is there already
+    assert run.count_tokens(NewText("graphs", near)) == (4, 4 + sum(lengths) + further)
     short.close()
 
 

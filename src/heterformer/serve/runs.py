@@ -91,15 +91,22 @@ class ServedRun:
         prompt = self._text_encoder.model.prompts[new.node_type or self.schema.query_type]
         prompted = prompt + new.text.strip()
         tokens = len(self._text_encoder.tokenizer(prompted, truncation=False)["input_ids"])
-        near = sum(self._neighbor_tokens(t, rows) for t, rows in new.neighbors.items())
-        return TokenCounts(tokens, min(tokens, self.text_limit) + near)
+        return TokenCounts(tokens, min(tokens, self.text_limit) + self._neighbor_tokens(new.neighbors))
 
-    def _neighbor_tokens(self, node_type: NodeType, rows: Sequence[int]) -> int:
-        """The tokens of the texts of some nodes; those without text have none."""
-        if node_type not in self.schema.text_rich:
-            return 0
-        texts = self._tokens.text_offset[node_type] + np.unique(np.asarray(rows, dtype=np.int64))
-        return int((self._tokens.offsets[texts + 1] - self._tokens.offsets[texts]).sum())
+    def _neighbor_tokens(self, neighbors: Rows) -> int:
+        """The tokens of the neighbours' texts, and of those that these are read with."""
+        offset, further = self._tokens.text_offset, self._text_encoder.second_hop
+        texts = [np.empty(0, dtype=np.int64)]
+        for node_type, rows in neighbors.items():
+            if node_type not in offset:
+                continue
+            near = np.unique(np.asarray(rows, dtype=np.int64))
+            texts.append(near + offset[node_type])
+            for edges in further(node_type, near) if further is not None else ():
+                if edges.neighbor_type in offset:
+                    texts.append(edges.neighbor.astype(np.int64) + offset[edges.neighbor_type])
+        distinct = np.unique(np.concatenate(texts))
+        return int((self._tokens.offsets[distinct + 1] - self._tokens.offsets[distinct]).sum())
 
     @cached_property
     def _tokens(self) -> PackedTokens:
