@@ -54,12 +54,18 @@ def assemble(
     sampled: Sequence[SampledEdges],
     textless_end: TextlessEnd | None = None,
     second_hop: SecondHop | None = None,
+    near: Ints | None = None,
 ) -> Batch:
-    """``centers`` are text numbers; the neighbours of all kinds come as sampled edges."""
+    """``centers`` are text numbers; the neighbours of all kinds come as sampled edges.
+
+    ``near`` are the numbers of texts that count as neighbours although no centre has them.
+    """
     nodes = _NodeNumbering(schema, tokens)
+    if near is not None:
+        nodes.texts.add(near)
     parts = [part for edges in sampled for part in nodes.add(edges)]
     end_parts = [] if textless_end is None else textless_end.add_to(nodes.texts, tokens)
-    further = [] if second_hop is None else list(_second_hop_parts(schema, tokens, nodes, second_hop))
+    further = [] if second_hop is None else list(_second_hop_parts(tokens, nodes, second_hop))
     neighbor_texts = nodes.texts.distinct()
     distinct = {t: numbering.distinct() for t, numbering in nodes.textless.items()}
     all_texts, center_index = _with_centers(neighbor_texts, centers)
@@ -81,16 +87,14 @@ def assemble(
 
 
 def _second_hop_parts(
-    schema: Schema, tokens: PackedTokens, nodes: _NodeNumbering, second_hop: SecondHop
+    tokens: PackedTokens, nodes: _NodeNumbering, second_hop: SecondHop
 ) -> Iterator[_EdgePart]:
     """The neighbours' own neighbours, put among the batch's nodes; ``center`` is a text number."""
     near = nodes.texts.distinct()  # before those of the second hop are among them
-    for node_type in schema.text_rich:
-        first = tokens.text_offset[node_type]
-        start, stop = np.searchsorted(near, [first, first + schema.counts[node_type]])
-        for edges in second_hop(node_type, near[start:stop] - first):
+    for node_type, rows in tokens.by_type(near):
+        for edges in second_hop(node_type, rows):
             for part in nodes.add(edges):
-                yield part._replace(center=near[start + part.center])
+                yield part._replace(center=rows[part.center] + tokens.text_offset[node_type])
 
 
 class TextlessEnd(NamedTuple):

@@ -64,6 +64,10 @@ class Batcher:
             visible, self.tokens, self.fan_out, self.attributes, self.textless_fan_out, self.second_hop
         )
 
+    def without_second_hop(self) -> Batcher:
+        """The same for neighbours whose states have their own neighbours in them already."""
+        return Batcher(self.visible, self.tokens, self.fan_out, self.attributes, self.textless_fan_out)
+
     def nodes(self, node_type: NodeType, rows: Ints, sampler: Sampler) -> Batch:
         """The given nodes as centres."""
         return self.batch_of(self.sample(node_type, rows, sampler))
@@ -88,6 +92,11 @@ class Batcher:
         end = TextlessEnd(node_type, rows, sampled)
         none, further = np.empty(0, dtype=np.int64), self.further_neighbors(sampler)
         return assemble(self.schema, self.tokens, none, (), end, further)
+
+    def texts_with_neighbors(self, text_rows: Ints, second_hop: SecondHop) -> Batch:
+        """Texts that are somebody's neighbours, ascending, with their own neighbours; no centres."""
+        none = np.empty(0, dtype=np.int64)
+        return assemble(self.schema, self.tokens, none, (), second_hop=second_hop, near=text_rows)
 
     def further_neighbors(self, sampler: Sampler) -> SecondHop | None:
         """What draws the neighbours of neighbours; None unless they are read.

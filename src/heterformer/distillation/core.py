@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from heterformer.arrays import Ints
+from heterformer.batches.pairs import evaluation_sampler
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.distillation.options import DistillOptions
 from heterformer.distillation.training import StoredVectors, StudentTrainer, student_vectors
@@ -29,7 +30,7 @@ from heterformer.models.plm.loading import load_plm
 from heterformer.models.student import Student
 from heterformer.network.schema import NodeType
 from heterformer.progress import say
-from heterformer.states.text_states import stored_states
+from heterformer.states.neighbor_states import stored_neighbor_states
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,8 @@ def _test(opened: OpenRun, student: Student) -> dict[str, dict[str, float]]:
         return student_vectors(student, tokens, rows + tokens.text_offset[node_type])
 
     test = {}
-    with stored_states(opened.model, tokens, opened.run.path) as states:
+    sampler = evaluation_sampler(opened.seed)
+    with stored_neighbor_states(opened.model, opened.batcher, sampler, opened.run.path) as states:
         read = ModelVectors(opened.model, opened.batcher, opened.seed, states)
         readers: dict[str, VectorsOf] = {"model": read.read_alone, "student": by_student}
         for name, reader in readers.items():

@@ -6,8 +6,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from heterformer.arrays import Ints
+from heterformer.batches.assembly import SecondHop, assemble
 from heterformer.batches.batch import Batch, Neighbors
 from heterformer.models.contract import HeterogeneousEncoder, NodeEncoder
+from heterformer.models.inference import neighbor_text_rows
 from heterformer.models.textless import TextlessNodes
 from heterformer.network.encoding import AttributeRows
 from heterformer.network.hashes import Hashes, mixed, sequence_hashes, string_hash
@@ -25,8 +28,14 @@ class Signatures:
     """
 
     def __init__(
-        self, model: NodeEncoder, tokens: PackedTokens, folded: Mapping[NodeType, FoldedIn] | None = None
+        self,
+        model: NodeEncoder,
+        tokens: PackedTokens,
+        folded: Mapping[NodeType, FoldedIn] | None = None,
+        second_hop: SecondHop | None = None,
     ) -> None:
+        """``second_hop`` gives the neighbours of neighbours, of a model that reads them."""
+        self._schema, self._tokens, self._second_hop = model.schema, tokens, second_hop
         self._texts = tokens.hashes()
         self._textless: dict[NodeType, Hashes] = {}
         if isinstance(model, HeterogeneousEncoder):
@@ -34,19 +43,33 @@ class Signatures:
             self._textless = {t: _textless_hashes(model.textless, t) for t in types}
         for node_type, new in (folded or {}).items():
             self._textless[node_type][new.nodes] = new.signatures(self._texts)
+        # What texts are as neighbours: their own neighbours are added when a batch first meets them.
+        self._neighbors = self._texts if second_hop is None else self._texts.copy()
+        self._is_met = np.zeros(len(self._texts), dtype=bool)
 
     def for_batch(self, batch: Batch) -> Hashes:
         """(B,): one for each centre. The order of its neighbours does not matter."""
         assert batch.text_rows is not None
-        texts = self._texts[batch.text_rows.numpy()]
-        sums = mixed(texts[batch.centers.numpy()])
-        near = texts.copy()
-        self._add_terms(near, texts, batch.second_hop, batch)
-        self._add_terms(sums, near, batch.neighbors, batch)
+        text_rows = batch.text_rows.numpy()
+        self._meet(text_rows[: batch.neighbor_texts])
+        sums = mixed(self._texts[text_rows[batch.centers.numpy()]])
+        self._add_terms(sums, self._neighbors[text_rows], batch.neighbors, batch)
         for own in batch.attributes.values():
             rows = AttributeRows(own.numbers.numpy(), own.categories.numpy())
             sums[own.center.numpy()] += mixed(rows.hashes())
         return mixed(sums)
+
+    def _meet(self, text_rows: Ints) -> None:
+        """Add to texts that are met for the first time what they are next to."""
+        new = text_rows[~self._is_met[text_rows]]
+        if self._second_hop is None or not len(new):
+            return
+        none = np.empty(0, dtype=np.int64)
+        batch = assemble(self._schema, self._tokens, none, (), second_hop=self._second_hop, near=new)
+        every = neighbor_text_rows(batch)
+        sums = self._texts[every]
+        self._add_terms(sums, sums.copy(), batch.second_hop, batch)
+        self._neighbors[new], self._is_met[new] = sums[np.searchsorted(every, new)], True
 
     def _add_terms(
         self, sums: Hashes, texts: Hashes, neighbors: Mapping[EdgeType, Neighbors], batch: Batch

@@ -1,4 +1,7 @@
-"""The two passes over one network: states of all texts first, then every centre, each exactly once."""
+"""The passes over one network: states of all texts first, then every centre, each exactly once.
+
+Between the two, for a model that reads neighbours of neighbours: each text's own neighbours.
+"""
 
 from __future__ import annotations
 
@@ -38,15 +41,17 @@ from heterformer.files import reading, replace_folder
 from heterformer.models.contract import HeterogeneousEncoder, NodeEncoder
 from heterformer.models.inference import (
     TOKENS,
+    StoredStates,
     center_batches,
+    drawn_once,
     neighbor_text_rows,
     sampled_vectors,
     textless_vectors,
 )
 from heterformer.network.schema import NodeType, check_schema
 from heterformer.progress import Bar, progress_bar
+from heterformer.states.neighbor_states import NeighborStates
 from heterformer.states.row_file import PART, RowFile, kept_array
-from heterformer.states.store import NUMBERS
 from heterformer.states.text_states import TextStates
 from heterformer.training.unseen import adapt_to_network
 
@@ -78,6 +83,7 @@ class Embedding:
         self._check_h0()
         self.batcher = model.new_batcher(visible, self.tokens, self._fan_out())
         self.sampler = StableSampler(self.network, self.options.seed)
+        self.second_hop = drawn_once(self.batcher, self.sampler)
         self.since = None if since is None else self._earlier_vectors(since)
         self.anew = 0  # nodes with text that this call computed, as far as this process did
 
@@ -167,17 +173,16 @@ class Embedding:
             self.vectors = {t: self._row_file(folder, t, "vectors", width, dtype) for t in text_rich}
             self.signatures = {t: self._row_file(folder, t, "signatures", (), np.uint64) for t in text_rich}
             self.sampled = SampledParts(folder, self.batcher, self.sampler)
-        self._signatures = Signatures(self.model, self.tokens, self.folded)
+        self._signatures = Signatures(self.model, self.tokens, self.folded, self.second_hop)
         self._sample()
         todo = {t: self._own_missing(file) for t, file in self.vectors.items()}
-        self._states: TextStates | None = None
+        self._states: StoredStates | None = None
         if self.processes.any(any(todo.values())) or self._aggregating:
-            states = self._states = self._text_states(folder, todo)
             say_if_slow(self.options.precision, self.model.device)
             fast = self.options.precision == "bf16"
             with torch.autocast(self.model.device.type, torch.bfloat16, enabled=fast):
-                states.fill()
-                self._fill(todo, states)
+                self._states = self._stored_states(folder, todo)
+                self._fill(todo, self._states)
         self.processes.barrier()
 
     def _row_file(
@@ -208,59 +213,63 @@ class Embedding:
         own = set(parts[self.processes.share(len(parts))])
         return [part for part in file.missing() if part in own]
 
-    def _text_states(self, folder: Path, todo: dict[NodeType, list[tuple[int, int]]]) -> TextStates:
-        """States of the texts that are neighbours: one file for all processes, or of each one's own nodes.
-
-        Which texts it has rows for is decided in the first call, and the same when resumed.
-        """
-        if self.processes.world_size > 1 and self.options.states == "own":
-            name = f"{self.processes.rank}-of-{self.processes.world_size}"
-            store = folder / f"states-{name}"
-            store.mkdir(exist_ok=True)
-            needed = kept_array(store / NUMBERS, lambda: np.flatnonzero(self._needed(todo)))
-            return self._states_in(store, needed, ProcessGroup())
-        store = folder / "states"
-        path = store / NUMBERS
-        if not self.processes.broadcast(path.exists()):
-            is_needed = self.processes.all_reduce_any(torch.from_numpy(self._needed(todo))).numpy()
-            if self.processes.is_main:
-                store.mkdir(exist_ok=True)
-                kept_array(path, lambda: np.flatnonzero(is_needed))
-            self.processes.barrier()
-        with reading(path, AGAIN):
-            needed = np.load(path, allow_pickle=False)
-        return self._states_in(store, needed, self.processes)
-
-    def _states_in(self, folder: Path, needed: Ints, processes: ProcessGroup) -> TextStates:
+    def _stored_states(self, folder: Path, todo: dict[NodeType, list[tuple[int, int]]]) -> StoredStates:
+        """States of the texts that are neighbours: one file for all processes, or of each one's own nodes."""
+        processes, name = self.processes, ""
+        if processes.world_size > 1 and self.options.states == "own":
+            processes, name = ProcessGroup(), f"-{self.processes.rank}-of-{self.processes.world_size}"
+        near = self._near_texts(folder / f"near{name}.npy", todo, processes)
+        every = near if self.second_hop is None else self._with_further(near)
         dtype, sizes = np.dtype(self.options.states_dtype), (self.part, self.tokens_per_batch)
-        return TextStates(folder, self.model, self.tokens, needed, dtype, processes, *sizes)
+        store = folder / f"states{name}"
+        texts = TextStates(store, self.model, self.tokens, every, dtype, processes, *sizes)
+        texts.fill()
+        if self.second_hop is None:
+            return texts
+        store, second_hop = folder / f"neighbors{name}", self.second_hop
+        states = NeighborStates(
+            store, self.model, self.batcher, second_hop, texts, near, processes, self.part
+        )
+        states.fill()
+        return states
 
-    def _needed(self, todo: dict[NodeType, list[tuple[int, int]]]) -> NDArray[np.bool_]:
-        """(N,): of each text, whether its states are what a missing vector is made of."""
-        is_needed = np.zeros(len(self.tokens), dtype=bool)
+    def _near_texts(
+        self, path: Path, todo: dict[NodeType, list[tuple[int, int]]], processes: ProcessGroup
+    ) -> Ints:
+        """The texts that missing vectors have as neighbours, decided in the first call, also if resumed."""
+        if not processes.broadcast(path.exists()):
+            is_near = processes.all_reduce_any(torch.from_numpy(self._is_near(todo))).numpy()
+            if processes.is_main:
+                kept_array(path, lambda: np.flatnonzero(is_near))
+            processes.barrier()
+        with reading(path, AGAIN):
+            near: Ints = np.load(path, allow_pickle=False)
+        return near
+
+    def _is_near(self, todo: dict[NodeType, list[tuple[int, int]]]) -> NDArray[np.bool_]:
+        """(N,): of each text, whether a missing vector has it as a neighbour."""
+        is_near = np.zeros(len(self.tokens), dtype=bool)
         for node_type, parts in todo.items():
             for start, stop in parts:
                 for edges in self._changed(node_type, start, stop).edges:
                     if edges.neighbor_type in self.tokens.text_offset:
-                        is_needed[
-                            edges.neighbor.astype(np.int64) + self.tokens.text_offset[edges.neighbor_type]
-                        ] = True
-        self._add_second_hop(is_needed)
+                        offset = self.tokens.text_offset[edges.neighbor_type]
+                        is_near[edges.neighbor.astype(np.int64) + offset] = True
         for text_rows in self._aggregated_texts():
-            is_needed[text_rows] = True
-        return is_needed
+            is_near[text_rows] = True
+        return is_near
 
-    def _add_second_hop(self, is_needed: NDArray[np.bool_]) -> None:
-        """Mark the texts that the marked ones are next to, if the model reads neighbours of neighbours."""
-        further, near = self.batcher.further_neighbors(self.sampler), is_needed.copy()
-        if further is None:
-            return
-        for node_type, first in self.tokens.text_offset.items():
-            rows = np.flatnonzero(near[first : first + self.schema.counts[node_type]])
-            for edges in further(node_type, rows):
+    def _with_further(self, near: Ints) -> Ints:
+        """The texts ``near``, and those that they are next to."""
+        assert self.second_hop is not None
+        is_needed = np.zeros(len(self.tokens), dtype=bool)
+        is_needed[near] = True
+        for node_type, rows in self.tokens.by_type(near):
+            for edges in self.second_hop(node_type, rows):
                 if edges.neighbor_type in self.tokens.text_offset:
                     offset = self.tokens.text_offset[edges.neighbor_type]
                     is_needed[edges.neighbor.astype(np.int64) + offset] = True
+        return np.flatnonzero(is_needed)
 
     @property
     def _aggregating(self) -> list[NodeType]:
@@ -270,11 +279,12 @@ class Embedding:
 
     def _aggregated_texts(self) -> Iterator[NDArray[np.int64]]:
         """The texts that they are made of, some at a time."""
+        one_hop = self.batcher.without_second_hop()
         for node_type in self._aggregating:
             for start in range(0, self.schema.counts[node_type], ROWS):
                 rows = np.arange(start, min(start + ROWS, self.schema.counts[node_type]))
                 fan_out = self.trained.textless_fan_out
-                yield neighbor_text_rows(self.batcher.textless(node_type, rows, self.sampler, fan_out))
+                yield neighbor_text_rows(one_hop.textless(node_type, rows, self.sampler, fan_out))
 
     def _changed(self, node_type: NodeType, start: int, stop: int) -> SampledNodes:
         """Of a part's nodes, those whose vectors are not known from an earlier embedding."""
@@ -284,7 +294,7 @@ class Embedding:
         signatures = self.signatures[node_type].read(slice(start, stop))
         return nodes.select(np.flatnonzero(~self.since.holds(node_type, nodes.rows, signatures)))
 
-    def _fill(self, todo: dict[NodeType, list[tuple[int, int]]], states: TextStates) -> None:
+    def _fill(self, todo: dict[NodeType, list[tuple[int, int]]], states: StoredStates) -> None:
         missing = sum(stop - start for parts in todo.values() for start, stop in parts)
         alone = self.processes.world_size == 1
         total = sum(file.count for file in self.vectors.values()) if alone else missing
@@ -295,7 +305,9 @@ class Embedding:
                     part = self._part(node_type, start, stop, states, bar)
                     self.vectors[node_type].write(start, part)
 
-    def _part(self, node_type: NodeType, start: int, stop: int, states: TextStates, bar: Bar) -> NDArray[Any]:
+    def _part(
+        self, node_type: NodeType, start: int, stop: int, states: StoredStates, bar: Bar
+    ) -> NDArray[Any]:
         vectors = np.empty((stop - start, self.width), dtype=self.options.dtype)
         nodes = self._changed(node_type, start, stop)
         self.anew += len(nodes.rows)

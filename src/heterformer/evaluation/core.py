@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from heterformer.arrays import Ints
+from heterformer.batches.pairs import evaluation_sampler
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.device import say_if_slow
 from heterformer.distributed import ProcessGroup
@@ -35,6 +36,7 @@ from heterformer.network.split.pairs import Pairs
 from heterformer.network.split.split import Split
 from heterformer.network.store import Network
 from heterformer.search.store import SearchStore
+from heterformer.states.neighbor_states import neighbor_states
 from heterformer.states.text_states import stored_states
 
 Setting = Literal["transductive", "inductive"]  # nodes that training has seen, or those it has not
@@ -171,14 +173,18 @@ def _links_of_run(
     hiding_batcher = opened.batcher.showing(hiding)
     say_if_slow(options.precision, model.device)
     fast = torch.autocast(model.device.type, torch.bfloat16, enabled=options.precision == "bf16")
-    with fast, stored_states(model, opened.batcher.tokens, opened.run.path, processes) as states:
-        read = ModelVectors(model, opened.batcher, opened.seed, states)
-        ranks = read.rank(predicted, processes)
-        at_widths = {width: read.rank(predicted, processes, width=width) for width in model.widths[1:]}
-        unseen = split.hidden
-        visible = opened.batcher.visible
-        lists = recommendations(predicted, read.cached, visible, read.scorer, unseen, processes=processes)
-        ranks += rank_with_model(model, hiding_batcher, others, opened.seed, states, processes)
+    sampler, folder = evaluation_sampler(opened.seed), opened.run.path
+    with fast, stored_states(model, opened.batcher.tokens, folder, processes) as texts:
+        with neighbor_states(model, opened.batcher, sampler, texts, folder, processes) as states:
+            read = ModelVectors(model, opened.batcher, opened.seed, states)
+            ranks = read.rank(predicted, processes)
+            at_widths = {width: read.rank(predicted, processes, width=width) for width in model.widths[1:]}
+            unseen = split.hidden
+            visible = opened.batcher.visible
+            lists = recommendations(predicted, read.cached, visible, read.scorer, unseen, processes=processes)
+        if others:
+            with neighbor_states(model, hiding_batcher, sampler, texts, folder, processes) as states:
+                ranks += rank_with_model(model, hiding_batcher, others, opened.seed, states, processes)
     figures = _results([*predicted, *others], ranks, network)
     by_width = {model.width: figures[: len(predicted)]} if at_widths else {}
     by_width |= {width: _results(predicted, ranks, network) for width, ranks in at_widths.items()}

@@ -19,7 +19,7 @@ from heterformer.models.contract import NodeEncoder
 from heterformer.models.inference import StoredStates, center_vectors, vectors_of_type
 from heterformer.network.schema import NodeType, Relation
 from heterformer.ranking import Scorer
-from heterformer.states.text_states import stored_states
+from heterformer.states.neighbor_states import stored_neighbor_states
 
 
 def link_prediction_ranks(
@@ -32,7 +32,7 @@ def link_prediction_ranks(
     sizes: RankingSizes | None = None,
 ) -> list[Ranks]:
     """The ranks of each pair set's keys, in the order of its pairs. Text states are kept in ``folder``."""
-    with stored_states(model, batcher.tokens, folder, processes) as states:
+    with stored_neighbor_states(model, batcher, evaluation_sampler(seed), folder, processes) as states:
         return rank_with_model(model, batcher, pair_sets, seed, states, processes, sizes)
 
 
@@ -45,7 +45,7 @@ def rank_with_model(
     processes: ProcessGroup | None = None,
     sizes: RankingSizes | None = None,
 ) -> list[Ranks]:
-    """The same with text states that are stored already. The batcher must hide the pairs to be ranked.
+    """The same with stored states of neighbours. The batcher must hide the pairs to be ranked.
 
     Every node is read once with its neighbours, whatever its roles, and queries once more alone.
     """

@@ -169,6 +169,15 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
         """How many neighbours of each type a text-rich neighbour is itself read with."""
         return 0
 
+    def neighbor_vectors(self, batch: Batch, vectors: Tensor) -> Tensor:
+        """(U, d): the last states of a batch's neighbour texts, each with the text's own neighbours in it.
+
+        Args:
+            batch: A batch with a second hop.
+            vectors: (U, d) the same states by the texts alone.
+        """
+        return vectors
+
     @property
     def text_limit(self) -> int:
         """The longest text that the model reads, in tokens."""

@@ -129,11 +129,14 @@ class Heterformer(HeterogeneousEncoder, BackboneEncoder):
         """(U, L + 1, d): the states, a neighbour's own neighbours being part of its final vector."""
         if not batch.second_hop or not self.second_hop:
             return states
-        sources = dict.fromkeys(self.schema.text_rich, states[:, -1])
+        return torch.cat([states[:, :-1], self.neighbor_vectors(batch, states[:, -1])[:, None]], 1)
+
+    def neighbor_vectors(self, batch: Batch, vectors: Tensor) -> Tensor:
+        sources = dict.fromkeys(self.schema.text_rich, vectors)
         if "textless" in self.readout_kinds:
             sources |= {t: self.textless.of_batch(batch, t) for t in batch.textless}
-        vectors = self.neighbor_readout(states[:, -1], batch.second_hop, sources, self.edge_projections)
-        return torch.cat([states[:, :-1], vectors[:, None]], 1)
+        read: Tensor = self.neighbor_readout(vectors, batch.second_hop, sources, self.edge_projections)
+        return read
 
     @property
     def textless_fan_out(self) -> int:

@@ -9,15 +9,19 @@ import torch
 from torch import Tensor
 
 from heterformer.arrays import Ints
+from heterformer.batches.assembly import SecondHop
 from heterformer.batches.batch import Batch, Texts
 from heterformer.batches.batcher import Batcher, SampledNodes
 from heterformer.batches.sampling import Sampler
+from heterformer.batches.second_hop import DrawnSecondHop
 from heterformer.models.contract import NodeEncoder
 from heterformer.network.schema import NodeType
 from heterformer.network.tokens import PackedTokens
 from heterformer.progress import progress_bar
 
-StoredStates = Callable[[Ints], Tensor]  # text rows to their states, (N, S, d)
+# Text rows to the states that neighbours give, (N, S, d); of a model that reads neighbours of neighbours the
+# last one has the text's own neighbours in it.
+StoredStates = Callable[[Ints], Tensor]
 NODES_AT_ONCE = 2048  # nodes whose neighbours' states are held together
 TEXTLESS_AT_ONCE = 512  # the same of textless nodes, which may aggregate more of them
 CHUNK = 4096  # texts whose vectors are held beside the result
@@ -40,9 +44,12 @@ def center_vectors(
     they are stored already), then the centres themselves.
     """
     parts = [torch.empty(0, model.width)]
+    second_hop = drawn_once(batcher, sampler)
     for start in range(0, len(rows), nodes_at_once):
         nodes = batcher.sample(node_type, rows[start : start + nodes_at_once], sampler)
-        parts.append(sampled_vectors(model, batcher, nodes, stored, nodes_at_once, tokens_per_batch))
+        parts.append(
+            sampled_vectors(model, batcher, nodes, stored, nodes_at_once, tokens_per_batch, None, second_hop)
+        )
     return torch.cat(parts)
 
 
@@ -58,6 +65,7 @@ def textless_vectors(
     """(n, d): the vectors of textless nodes, with the text-rich neighbours that the model aggregates."""
     parts = [torch.empty(0, model.width)]
     plainly = torch.autocast(model.device.type, enabled=False)  # texts are read in the caller's precision
+    one_hop, second_hop = batcher.without_second_hop(), drawn_once(batcher, sampler)
     with evaluating(model):
         for start in range(0, len(rows), nodes_at_once):
             block = rows[start : start + nodes_at_once].astype(np.int64)
@@ -65,8 +73,8 @@ def textless_vectors(
                 with plainly:
                     encoded = model.textless_vectors(node_type, torch.from_numpy(block).to(model.device))
             else:
-                batch = batcher.textless(node_type, block, sampler, model.textless_fan_out)
-                states = stored or _states_of(model, batcher, [batch], TOKENS)
+                batch = one_hop.textless(node_type, block, sampler, model.textless_fan_out)
+                states = stored or _states_of(model, batcher, [batch], TOKENS, second_hop)
                 neighbors = states(neighbor_text_rows(batch)).to(model.device)
                 with plainly:
                     encoded = model.encode_with(batch.to(model.device), neighbors)
@@ -95,16 +103,22 @@ def sampled_vectors(
     nodes_at_once: int = NODES_AT_ONCE,
     tokens_per_batch: int = TOKENS,
     advance: Callable[[int], object] | None = None,
+    second_hop: SecondHop | None = None,
 ) -> Tensor:
-    """(n, d): the same for nodes whose neighbours are sampled; ``advance`` is called after each batch."""
+    """(n, d): the same for nodes whose neighbours are sampled; ``advance`` is called after each batch.
+
+    Without ``stored`` states ``second_hop`` gives the neighbours of neighbours, of a model that reads them.
+    """
     vectors = torch.empty(len(nodes), model.width)
     with evaluating(model):
         for start in range(0, len(nodes), nodes_at_once):
             block = nodes.select(np.arange(start, min(start + nodes_at_once, len(nodes))))
             batches = center_batches(batcher, block, tokens_per_batch)
-            if stored is None:  # the block's batches are held together, to read each text once
+            states = stored
+            if states is None:  # the block's batches are held together, to read each text once
                 batches = list(batches)
-            states = stored or _states_of(model, batcher, [batch for _, batch in batches], tokens_per_batch)
+                without_positions = [batch for _, batch in batches]
+                states = _states_of(model, batcher, without_positions, tokens_per_batch, second_hop)
             for positions, batch in batches:
                 neighbors = states(neighbor_text_rows(batch)).to(model.device)
                 encoded = model(batch.to(model.device), neighbors).float().cpu()
@@ -117,10 +131,16 @@ def sampled_vectors(
 def center_batches(
     batcher: Batcher, nodes: SampledNodes, tokens_per_batch: int = TOKENS
 ) -> Iterable[tuple[Ints, Batch]]:
-    """Batches of centres of similar length, each with the positions of its centres in ``nodes``."""
-    text_rows = nodes.rows + batcher.tokens.text_offset[nodes.node_type]
+    """Batches of centres of similar length, each with the positions of its centres in ``nodes``.
+
+    They have no second hop, which is part of the states that they are read with.
+    """
+    text_rows, one_hop = (
+        nodes.rows + batcher.tokens.text_offset[nodes.node_type],
+        batcher.without_second_hop(),
+    )
     for positions in by_length(batcher.tokens, text_rows, tokens_per_batch):
-        yield positions, batcher.batch_of(nodes.select(positions))
+        yield positions, one_hop.batch_of(nodes.select(positions))
 
 
 def neighbor_text_rows(batch: Batch) -> Ints:
@@ -130,12 +150,29 @@ def neighbor_text_rows(batch: Batch) -> Ints:
     return text_rows
 
 
+def drawn_once(batcher: Batcher, sampler: Sampler) -> DrawnSecondHop | None:
+    """The neighbours of neighbours for one pass over a network; None unless the model reads them."""
+    draw = batcher.further_neighbors(sampler)
+    return None if draw is None else DrawnSecondHop(batcher.schema, draw)
+
+
 def _states_of(
-    model: NodeEncoder, batcher: Batcher, batches: list[Batch], tokens_per_batch: int
+    model: NodeEncoder,
+    batcher: Batcher,
+    batches: list[Batch],
+    tokens_per_batch: int,
+    second_hop: SecondHop | None,
 ) -> StoredStates:
-    text_rows = [neighbor_text_rows(batch) for batch in batches]
-    known = np.unique(np.concatenate([*text_rows, np.empty(0, dtype=np.int64)]))
+    none = np.empty(0, dtype=np.int64)
+    near = np.unique(np.concatenate([none, *(neighbor_text_rows(batch) for batch in batches)]))
+    further = None if second_hop is None else batcher.texts_with_neighbors(near, second_hop)
+    known = near if further is None else neighbor_text_rows(further)
     states = each_text(model.text_states, batcher.tokens, known, model.device, tokens_per_batch)  # (N, S, d)
+    if further is not None and len(near):
+        chosen = torch.from_numpy(np.searchsorted(known, near))
+        vectors = model.neighbor_vectors(further.to(model.device), states[:, -1].to(model.device))
+        states, known = states[chosen], near
+        states[:, -1] = vectors.cpu()[chosen]
     return lambda text_rows: states[torch.from_numpy(np.searchsorted(known, text_rows))]
 
 

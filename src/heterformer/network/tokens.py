@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,14 @@ class PackedTokens:
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
+
+    def by_type(self, text_rows: NDArray[np.int64]) -> Iterator[tuple[NodeType, NDArray[np.int64]]]:
+        """Ascending text rows as rows of each type that has some of them."""
+        starts = np.searchsorted(text_rows, list(self.text_offset.values()))
+        for number, (node_type, first) in enumerate(self.text_offset.items()):
+            own = text_rows[starts[number] : starts[number + 1] if number + 1 < len(starts) else None]
+            if len(own):
+                yield node_type, own - first
 
     def gather(self, texts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The chosen texts' tokens end to end, and their offsets."""

@@ -17,7 +17,7 @@ from heterformer.batches.visible import VisibleNetwork
 from heterformer.embedding.options import EmbedOptions
 from heterformer.errors import InputError
 from heterformer.models.contract import NodeEncoder
-from heterformer.models.inference import center_vectors, each_text, evaluating
+from heterformer.models.inference import center_vectors, drawn_once, each_text, evaluating
 from heterformer.models.plm.loading import load_plm_config, load_tokenizer, untrained_plm
 from heterformer.models.plm.minilm import backbone_path
 from heterformer.network.store import Network
@@ -104,6 +104,7 @@ def _nodes_per_second(
     """Both passes, each over the same nodes; the disk in between is not part of it."""
     visible, rng = VisibleNetwork.whole(network), np.random.default_rng(0)
     batcher, sampler = model.new_batcher(visible, tokens), StableSampler(network, options.seed)
+    second_hop = drawn_once(batcher, sampler)
     device, seconds, done = model.device, 0.0, 0
     with evaluating(model), torch.autocast(device.type, torch.bfloat16, enabled=options.precision == "bf16"):
         shape = each_text(model.text_states, tokens, np.empty(0, dtype=np.int64), device).shape[1:]
@@ -115,7 +116,11 @@ def _nodes_per_second(
             count = network.schema.counts[node_type]
             rows = np.sort(rng.choice(count, min(most, count), replace=False))
             start = time.perf_counter()
-            each_text(model.text_states, tokens, rows + tokens.text_offset[node_type], device)
+            text_rows = rows + tokens.text_offset[node_type]
+            each_text(model.text_states, tokens, text_rows, device)
+            if second_hop is not None:
+                batch = batcher.texts_with_neighbors(text_rows, second_hop).to(device)
+                model.neighbor_vectors(batch, torch.zeros(batch.neighbor_texts, shape[-1], device=device))
             center_vectors(model, batcher, node_type, rows, sampler, stored)
             seconds, done = seconds + time.perf_counter() - start, done + len(rows)
     return done / seconds

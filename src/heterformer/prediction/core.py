@@ -16,15 +16,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heterformer.arrays import Ints
+from heterformer.batches.pairs import evaluation_sampler
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.device import chosen_device, chosen_precision
 from heterformer.files import replace_file
 from heterformer.metrics import decided
 from heterformer.models.heads import NodeHead
+from heterformer.models.inference import StoredStates
 from heterformer.network.store import Network
 from heterformer.prediction.options import PredictOptions, no_head
 from heterformer.progress import progress_bar
-from heterformer.states.text_states import TextStates, stored_states
+from heterformer.states.neighbor_states import stored_neighbor_states
 from heterformer.training.run import Run
 from heterformer.training.supervision import node_outputs
 from heterformer.training.unseen import adapt_to_network
@@ -112,9 +114,10 @@ class Predictor:
             tempfile.TemporaryDirectory(prefix="heterformer-") as folder,
             progress_bar("predicting", len(rows), "nodes") as bar,
         ):
-            stored: AbstractContextManager[TextStates | None] = nullcontext()
+            stored: AbstractContextManager[StoredStates | None] = nullcontext()
             if len(rows) >= all_states_from:
-                stored = stored_states(self.model, self.batcher.tokens, Path(folder))
+                sampler = evaluation_sampler(self.seed)
+                stored = stored_neighbor_states(self.model, self.batcher, sampler, Path(folder))
             with stored as states:
                 for start in range(0, len(rows), NODES_AT_ONCE):
                     some = rows[start : start + NODES_AT_ONCE]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -116,13 +116,30 @@ class RowFile:
         indices = np.arange(*rows.indices(self.count)) if isinstance(rows, slice) else rows
         values = np.empty((len(indices), *self.shape), dtype=self.dtype)
         if values.size:
-            into = memoryview(values.reshape(-1).view(np.uint8).data)
-            with self.path.open("rb", buffering=0) as file:
-                for start, stop in _runs(indices):
-                    part = into[start * self.row_bytes : stop * self.row_bytes]
-                    if os.preadv(file.fileno(), [part], self.offset(int(indices[start]))) != len(part):
-                        raise InputError(f"{self.path}: is shorter than it was; remove it and start again.")
+            runs = _runs(indices)
+            self._read_into(values, runs, [self.offset(int(indices[start])) for start, _ in runs])
         return values
+
+    def read_last(self, rows: Ints) -> NDArray[Any]:
+        """A copy of the last entry along the first axis of the chosen rows, such as (d,) of (S, d)."""
+        values = np.empty((len(rows), *self.shape[1:]), dtype=self.dtype)
+        if values.size:
+            skipped = self.row_bytes - self.row_bytes // self.shape[0]
+            runs = [(number, number + 1) for number in range(len(rows))]
+            self._read_into(values, runs, [self.offset(int(row)) + skipped for row in rows])
+        return values
+
+    def _read_into(
+        self, values: NDArray[Any], runs: Sequence[tuple[int, int]], offsets: Sequence[int]
+    ) -> None:
+        """Read each run of ``values`` at its offset."""
+        into = memoryview(values.reshape(-1).view(np.uint8).data)
+        size = values[0].nbytes
+        with self.path.open("rb", buffering=0) as file:
+            for (start, stop), offset in zip(runs, offsets, strict=True):
+                part = into[start * size : stop * size]
+                if os.preadv(file.fileno(), [part], offset) != len(part):
+                    raise InputError(f"{self.path}: is shorter than it was; remove it and start again.")
 
     def _written(self) -> set[tuple[int, int]]:
         lines = [line for path in self._lists() for line in path.read_text("ascii").splitlines(keepends=True)]

@@ -59,11 +59,18 @@ class StateStore:
 
     def read(self, text_rows: Ints) -> NDArray[Any]:
         """(n, S, d): a copy of the rows of these texts, in the stored type."""
+        return self.file.read(self._positions(text_rows))
+
+    def read_last(self, text_rows: Ints) -> NDArray[Any]:
+        """(n, d): a copy of the last state of each of these texts."""
+        return self.file.read_last(self._positions(text_rows))
+
+    def _positions(self, text_rows: Ints) -> Ints:
         position = np.searchsorted(self.text_rows, text_rows)
         if (position == len(self.text_rows)).any() or (self.text_rows[position] != text_rows).any():
             missing = np.setdiff1d(text_rows, self.text_rows)
             raise KeyError(f"text {missing[0]} and {len(missing) - 1} more are not among the stored texts")
-        return self.file.read(position)
+        return position
 
 
 @contextmanager

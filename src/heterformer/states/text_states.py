@@ -85,13 +85,19 @@ def stored_states(
 ) -> Iterator[TextStates]:
     """The states of all texts in a temporary file (in ``folder``), so that memory stays bounded."""
     processes = processes or ProcessGroup()
-    with ExitStack() as stack:
-        name = ""
-        if processes.is_main:
-            name = str(stack.enter_context(scratch_folder(folder)))
-        name = processes.broadcast_text(name)
+    with shared_scratch_folder(folder, processes) as scratch:
         text_rows = np.arange(len(tokens))
-        states = TextStates(Path(name) / "states", model, tokens, text_rows, np.float32, processes)
+        states = TextStates(scratch / "states", model, tokens, text_rows, np.float32, processes)
         states.fill()
         yield states
         processes.barrier()  # nobody reads it any more
+
+
+@contextmanager
+def shared_scratch_folder(parent: Path | None, processes: ProcessGroup) -> Iterator[Path]:
+    """A temporary folder (in ``parent``) that the main process makes for all."""
+    with ExitStack() as stack:
+        name = ""
+        if processes.is_main:
+            name = str(stack.enter_context(scratch_folder(parent)))
+        yield Path(processes.broadcast_text(name))

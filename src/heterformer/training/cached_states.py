@@ -193,10 +193,7 @@ class CachedStates:
         """(n, d): the vectors of texts by themselves, as the model compares vectors."""
         assert self.store is not None
         if self.model.states_end_with_vector:
-            vectors = torch.empty(len(text_rows), self.model.width)
-            for start in range(0, len(text_rows), TEXTS):
-                states = self.store.read(text_rows[start : start + TEXTS])  # (n, S, d)
-                vectors[start : start + TEXTS] = torch.from_numpy(states[:, -1])
+            vectors = torch.from_numpy(self.store.read_last(text_rows))
         else:
             assert self.read_vectors is not None
             own = text_rows[self.processes.share(len(text_rows))]

@@ -75,19 +75,17 @@ class CascadedEncoder(NodeEncoder):
     def forward(self, batch: Batch, states: Tensor) -> Tensor:
         """(B, d): the centres' own vectors, convolved with their neighbours'."""
         centers = self.text_vectors(batch.texts, batch.centers)  # (B, d)
-        return self.maybe_normalize(self.aggregate(centers, self.with_second_hop(states[:, 0], batch), batch))
+        return self.maybe_normalize(
+            self.aggregate(centers, self.neighbor_vectors(batch, states[:, 0]), batch)
+        )
 
     def encode_batch(self, batch: Batch) -> Tensor:
         """(B, d): the same with every text read once, be it centre, neighbour or both."""
         if batch.textless_centers is not None:
             return super().encode_batch(batch)
         vectors = self.text_vectors(batch.texts)  # (U, d)
-        neighbors = self.with_second_hop(vectors[: batch.neighbor_texts], batch)
+        neighbors = self.neighbor_vectors(batch, vectors[: batch.neighbor_texts])
         return self.maybe_normalize(self.aggregate(vectors[batch.centers], neighbors, batch))
-
-    def with_second_hop(self, neighbors: Tensor, batch: Batch) -> Tensor:
-        """(U, d): the neighbour texts' vectors, with what those are next to if the model reads that."""
-        return neighbors
 
     def text_edges(self, batch: Batch) -> Tensor:
         """(2, E): from a row of the neighbour texts to a row of the centres; edge types are forgotten."""
@@ -130,16 +128,16 @@ class HeterogeneousCascadedPlm(CascadedPlm, HeterogeneousEncoder):
     def second_hop(self) -> int:
         return self.config.second_hop or 0
 
-    def with_second_hop(self, neighbors: Tensor, batch: Batch) -> Tensor:
+    def neighbor_vectors(self, batch: Batch, vectors: Tensor) -> Tensor:
         """(U, d): each neighbour convolved with its own neighbours, by the same convolution."""
         if not batch.second_hop or not self.second_hop:
-            return neighbors
+            return vectors
         near = torch.unique(torch.cat([edges.center for edges in batch.second_hop.values()]))
-        position = torch.full((len(neighbors),), -1, device=neighbors.device)
-        position[near] = torch.arange(len(near), device=neighbors.device)
+        position = torch.full((len(vectors),), -1, device=vectors.device)
+        position[near] = torch.arange(len(near), device=vectors.device)
         edges = {r: Neighbors(position[n.center], n.node) for r, n in batch.second_hop.items()}
-        convolved = self.aggregate(neighbors[near], neighbors, replace(batch, neighbors=edges))
-        return neighbors.index_copy(0, near, convolved.to(neighbors.dtype))
+        convolved = self.aggregate(vectors[near], vectors, replace(batch, neighbors=edges))
+        return vectors.index_copy(0, near, convolved.to(vectors.dtype))
 
     def typed_edges(self, neighbors: Tensor, batch: Batch) -> TypedEdges:
         """All neighbours of the batch; ``neighbors`` (U, d) are the vectors of the neighbour texts."""

@@ -1,0 +1,123 @@
+"""What texts give as neighbours once their own neighbours are part of it: a pass between the two others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from heterformer.arrays import Ints
+from heterformer.batches.assembly import SecondHop
+from heterformer.batches.batcher import Batcher
+from heterformer.batches.sampling import Sampler
+from heterformer.distributed import ProcessGroup
+from heterformer.models.contract import NodeEncoder
+from heterformer.models.inference import StoredStates, drawn_once, evaluating, neighbor_text_rows
+from heterformer.progress import progress_bar
+from heterformer.states.row_file import PART
+from heterformer.states.store import StateStore
+from heterformer.states.text_states import TextStates, shared_scratch_folder, stored_states
+
+AT_ONCE = 1024  # texts whose neighbours' vectors are held together
+
+
+class NeighborStates:
+    """The states of texts as neighbours, the last one with the text's own neighbours in it.
+
+    Each text's neighbours are read once, however many nodes have it as a neighbour. The vectors are in a
+    store that survives kills and that several processes fill together.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        model: NodeEncoder,
+        batcher: Batcher,
+        second_hop: SecondHop,
+        texts: TextStates,
+        text_rows: Ints,
+        processes: ProcessGroup | None = None,
+        part: int = PART,
+    ) -> None:
+        """``texts`` are the states of the texts ``text_rows``, ascending, and of what those are next to."""
+        self.model, self.batcher, self.second_hop, self.texts = model, batcher, second_hop, texts
+        self.processes = processes or ProcessGroup()
+        with self.processes.main_process_first():
+            rank, dtype = self.processes.rank, texts.store.file.dtype
+            self.store = StateStore.create(folder, text_rows, (model.width,), dtype, part, rank)
+
+    def fill(self) -> None:
+        """Compute what is not there yet."""
+        file = self.store.file
+        with evaluating(self.model), progress_bar("reading neighbours", file.count, "texts") as bar:
+            missing = list(file.missing())
+            bar.advance(file.count - sum(stop - start for start, stop in missing))
+            self.processes.barrier()  # until all know what is missing
+            for start, stop in missing[self.processes.share(len(missing))]:
+                rows = self.store.text_rows[start:stop]
+                parts = [self._vectors(rows[at : at + AT_ONCE]) for at in range(0, len(rows), AT_ONCE)]
+                file.write(start, torch.cat(parts).numpy())
+                bar.advance((stop - start) * self.processes.world_size)
+        self.processes.barrier()
+
+    def _vectors(self, text_rows: Ints) -> Tensor:
+        """(n, d): the last states of some texts, with their neighbours."""
+        batch = self.batcher.texts_with_neighbors(text_rows, self.second_hop)
+        every = neighbor_text_rows(batch)
+        vectors = torch.from_numpy(self.texts.store.read_last(every)).float().to(self.model.device)
+        read = self.model.neighbor_vectors(batch.to(self.model.device), vectors)
+        return read.float().cpu()[torch.from_numpy(np.searchsorted(every, text_rows))]
+
+    def __call__(self, text_rows: Ints) -> Tensor:
+        """(N, S, d): the states of the texts ``text_rows``."""
+        states = self.texts(text_rows)
+        if states.numel():
+            states[:, -1] = torch.from_numpy(self.store.read(text_rows)).float()
+        return states
+
+
+@contextmanager
+def neighbor_states(
+    model: NodeEncoder,
+    batcher: Batcher,
+    sampler: Sampler,
+    texts: TextStates,
+    folder: Path | None = None,
+    processes: ProcessGroup | None = None,
+) -> Iterator[StoredStates]:
+    """What all texts of a network give as neighbours in one pass over it, given the states of all of them.
+
+    That is more than those states only if the model reads neighbours of neighbours. It is in a temporary file
+    (in ``folder``) then.
+    """
+    second_hop = drawn_once(batcher, sampler)
+    if second_hop is None:
+        yield texts
+        return
+    processes = processes or ProcessGroup()
+    with shared_scratch_folder(folder, processes) as scratch:
+        every, store = np.arange(len(batcher.tokens)), scratch / "neighbors"
+        states = NeighborStates(store, model, batcher, second_hop, texts, every, processes)
+        states.fill()
+        yield states
+        processes.barrier()  # nobody reads it any more
+
+
+@contextmanager
+def stored_neighbor_states(
+    model: NodeEncoder,
+    batcher: Batcher,
+    sampler: Sampler,
+    folder: Path | None = None,
+    processes: ProcessGroup | None = None,
+) -> Iterator[StoredStates]:
+    """The same, the states of the texts being computed first."""
+    with (
+        stored_states(model, batcher.tokens, folder, processes) as texts,
+        neighbor_states(model, batcher, sampler, texts, folder, processes) as states,
+    ):
+        yield states
