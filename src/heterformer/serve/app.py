@@ -19,7 +19,13 @@ from starlette.exceptions import HTTPException
 from heterformer import __version__
 from heterformer.serve.api_docs import POLICY, docs_page
 from heterformer.serve.deadline import Deadline
-from heterformer.serve.errors import InvalidError, RequestError, TooLargeError, UnavailableError
+from heterformer.serve.errors import (
+    InvalidError,
+    RequestError,
+    TooLargeError,
+    UnavailableError,
+    validation_sentence,
+)
 from heterformer.serve.explorer import add_explorer
 from heterformer.serve.metrics import Metrics
 from heterformer.serve.middleware import RequestMiddleware, problem
@@ -106,7 +112,7 @@ def _add_errors(app: FastAPI) -> None:
 
     async def invalid(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, RequestValidationError)
-        return JSONResponse(problem(_validation_sentence(error), InvalidError.error_type), 422)
+        return JSONResponse(problem(validation_sentence(error.errors()[0]), InvalidError.error_type), 422)
 
     async def other(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, HTTPException)
@@ -119,14 +125,6 @@ def _add_errors(app: FastAPI) -> None:
     app.add_exception_handler(RequestError, refused)
     app.add_exception_handler(RequestValidationError, invalid)
     app.add_exception_handler(HTTPException, other)
-
-
-def _validation_sentence(error: RequestValidationError) -> str:
-    first = error.errors()[0]
-    if first["type"] == "json_invalid":
-        return f"the body is not JSON: {first['ctx']['error'].lower()} at character {first['loc'][-1]}."
-    place = ".".join(str(part) for part in first["loc"] if part != "body")
-    return f"{place[:100] or 'the body'}: {first['msg'].removeprefix('Value error, ')}."
 
 
 def _add_vectors(app: FastAPI, service: Service) -> None:
