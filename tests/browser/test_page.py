@@ -104,6 +104,12 @@ def test_neighbours_are_chips_that_can_be_removed(page: Any) -> None:
     eventually(page, lambda: results(page) == before)
 
 
+def test_chips_of_a_link_have_names(page: Any) -> None:
+    ready(page, "/?q=market&near=paper:p4")
+    eventually(page, lambda: "number 4" in page.locator("#search .chip").inner_text())
+    assert "90 papers · 10 authors" in page.locator("#facts").inner_text()
+
+
 def test_a_filter_leaves_only_what_meets_it(page: Any, opened: Opened) -> None:
     ready(page, "/?q=grammar")
     page.click("button.filter")

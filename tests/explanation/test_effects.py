@@ -16,7 +16,7 @@ from heterformer.batches.batch import Batch, Neighbors, Texts
 from heterformer.embedding.embed import embed
 from heterformer.errors import InputError
 from heterformer.explanation.core import Explainer, relation_of
-from heterformer.explanation.effects import LeaveOneOut, node_effects
+from heterformer.explanation.effects import Effect, LeaveOneOut, node_effects
 from heterformer.models.inference import evaluating
 from heterformer.network.lookup import Node
 from heterformer.training.run import Run
@@ -125,11 +125,22 @@ def test_the_score_of_a_pair(pair: Node) -> None:
     found = effects(PAPER, pair)
     assert found.pair is not None
     assert (found.pair.node_type, found.score) == (pair.node_type, close(float(recomputed() @ other)))
-    for neighbor in found.neighbors:
-        without = recomputed({(neighbor.node_type, neighbor.id)})
+    kinds = {(k.relation, k.direction, k.node_type): k for k in found.kinds if k.kind == "relation"}
+    encoded = explainer().tokenizer(tiny_network().texts("paper", [PAPER.row])[0])
+    tokens = list(zip(encoded["input_ids"], encoded.word_ids(), strict=True))
+    by_kind = {k.kind: k for k in found.kinds}
+    pairs: list[tuple[Effect, Tensor]] = [(n, recomputed({(n.node_type, n.id)})) for n in found.neighbors]
+    pairs += [(effect, recomputed({kind})) for kind, effect in kinds.items()]
+    pairs += [(by_kind["neighbors"], recomputed(set(kinds)))]
+    pairs += [(by_kind["text"], recomputed(tokens=[t for t, word in tokens if word is None]))]
+    pairs += [
+        (effect, recomputed(tokens=[t for t, word in tokens if word != number]))
+        for number, effect in enumerate(found.words)
+    ]
+    for effect, without in pairs:
         # A difference of two float32 scores: rounded at their size, not at its own.
         expected = float((recomputed() - without) @ other)
-        assert neighbor.score_change == pytest.approx(expected, abs=2e-6 * max(1, abs(found.score or 0)))
+        assert effect.score_change == pytest.approx(expected, abs=2e-6 * max(1, abs(found.score or 0)))
     sizes = [abs(n.score_change or 0) for n in found.neighbors]
     assert sizes == sorted(sizes, reverse=True)
     assert {n.id: n.change for n in found.neighbors} == {n.id: n.change for n in effects().neighbors}

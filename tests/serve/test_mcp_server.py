@@ -67,7 +67,11 @@ def test_tools_in_this_process() -> None:
             assert "there is no run 'x'" in await refused(
                 client, "neighbors", type="paper", id="p7", model="x"
             )
-            assert await refused(client, "search", text="x", top=10**6)
+            sentence = await refused(client, "search", text="x", top=10**6)
+            assert sentence == "top: Input should be less than or equal to 50."
+            assert await refused(client, "explain") == "node: Field required."
+            sentence = await refused(client, "search", text="x", type="author")  # it is called types
+            assert sentence.startswith("type: there is no such argument, only text, neighbors, like, ")
             instructions = client.instructions or ""
             assert f"paper ({tiny_network().schema.counts['paper']} nodes" in instructions
             assert str(served_run()) not in instructions
@@ -80,12 +84,14 @@ def test_over_http_beside_the_other_verbs() -> None:
         with anyio.fail_after(SECONDS):
             async with Client(f"{address}/mcp") as client:
                 await check_tools(client)
+                await refused(client, "search", text="x", where="import os")
 
     with server(flags=("--mcp-http",)) as running, running.client() as http:
         anyio.run(run, running.address)
         assert http.get("/health").status_code == 200
         foreign = http.post("/mcp", json={}, headers={"origin": "http://elsewhere.example"})
         assert foreign.status_code == 403
+    assert all(json.loads(line)["message"] for line in running.log_text.splitlines())
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX pipes")

@@ -43,12 +43,26 @@ def counted(client: httpx.Client) -> float:
     return sum(map(float, found))
 
 
+def assert_vectors_are_shared(run: Path, workers: set[int]) -> None:
+    """Each worker has mapped the same files, and has no pages of them that it wrote to."""
+    for node_type in ("paper", "author", "venue"):
+        file = run / "search" / "vectors" / f"{node_type}.npy"
+        for worker in workers:
+            maps = Path(f"/proc/{worker}/smaps").read_text()
+            parts = re.findall(
+                rf"{re.escape(str(file.resolve()))}\n(?:\w+:.*\n)+?Private_Dirty: +(\d+)", maps
+            )
+            assert parts, file
+            assert set(parts) == {"0"}
+
+
 def test_a_killed_worker_is_replaced_and_a_reload_reaches_all() -> None:
     path = copied_run("shared")
     with server(path, workers=2) as running, running.client() as client:
         wait_for(lambda: running.log.read_text().count('"ready"') == 2)
         before = workers_of(running)
         assert len(before) == 2
+        assert_vectors_are_shared(path, before)
         ended, broken, statuses = threading.Event(), [], []
 
         def ask() -> None:

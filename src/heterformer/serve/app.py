@@ -6,20 +6,41 @@ import base64
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 from anyio.to_thread import current_default_thread_limiter
 from fastapi import FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import HTMLResponse, JSONResponse, Response
+from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from numpy.typing import NDArray
 from starlette.exceptions import HTTPException
 
 from heterformer import __version__
+from heterformer.search.searcher import Answer
+from heterformer.serve.answers import (
+    JSON_PROBLEMS,
+    PROBLEMS,
+    AllRecommendations,
+    ExplainedNode,
+    Info,
+    NamedNodes,
+    NodePage,
+    NodeVectors,
+    OpenAIAnswer,
+    Reloaded,
+    Status,
+    Vector,
+)
 from heterformer.serve.api_docs import POLICY, docs_page
 from heterformer.serve.deadline import Deadline
-from heterformer.serve.errors import InvalidError, RequestError, TooLargeError, UnavailableError
+from heterformer.serve.errors import (
+    InvalidError,
+    RequestError,
+    TooLargeError,
+    UnavailableError,
+    validation_sentence,
+)
 from heterformer.serve.explorer import add_explorer
 from heterformer.serve.metrics import Metrics
 from heterformer.serve.middleware import RequestMiddleware, problem
@@ -30,7 +51,6 @@ from heterformer.serve.schemas import (
     Explain,
     NewNodes,
     OpenAIEmbeddings,
-    Problem,
     Recommend,
     Search,
     TEIEmbed,
@@ -43,9 +63,7 @@ if TYPE_CHECKING:
 
 THREADS = 64  # that wait for vectors or rank; the model has one of its own
 ABOUT = "Vectors, search, nodes and explanations of a trained run."
-ERRORS: dict[int | str, dict[str, Any]] = {
-    status: {"model": Problem} for status in (400, 401, 403, 404, 413, 422, 429, 503)
-}
+
 KINDS = {404: "not_found", 405: "method_not_allowed", 400: "invalid_request"}
 Offset = Annotated[int, Query(ge=0, le=1 << 40, description="Neighbours to leave out before the first.")]
 Limit = Annotated[int, Query(ge=0, le=MOST, description="Neighbours at most.")]
@@ -77,7 +95,7 @@ def make_app(
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
-        responses=ERRORS,
+        responses=PROBLEMS,
     )
     app.add_middleware(RequestMiddleware, options=service.options, metrics=metrics)
     _add_errors(app)
@@ -106,7 +124,7 @@ def _add_errors(app: FastAPI) -> None:
 
     async def invalid(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, RequestValidationError)
-        return JSONResponse(problem(_validation_sentence(error), InvalidError.error_type), 422)
+        return JSONResponse(problem(validation_sentence(error.errors()[0]), InvalidError.error_type), 422)
 
     async def other(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, HTTPException)
@@ -121,16 +139,8 @@ def _add_errors(app: FastAPI) -> None:
     app.add_exception_handler(HTTPException, other)
 
 
-def _validation_sentence(error: RequestValidationError) -> str:
-    first = error.errors()[0]
-    if first["type"] == "json_invalid":
-        return f"the body is not JSON: {first['ctx']['error'].lower()} at character {first['loc'][-1]}."
-    place = ".".join(str(part) for part in first["loc"] if part != "body")
-    return f"{place[:100] or 'the body'}: {first['msg'].removeprefix('Value error, ')}."
-
-
 def _add_vectors(app: FastAPI, service: Service) -> None:
-    @app.post("/v1/embeddings")
+    @app.post("/v1/embeddings", response_model=OpenAIAnswer)
     def openai_embeddings(request: Request, form: OpenAIEmbeddings) -> JSONResponse:
         """Vectors of texts, in OpenAI's form."""
         embedded = service.embed(form.model, _listed(form.input), deadline=_deadline(request))
@@ -143,7 +153,7 @@ def _add_vectors(app: FastAPI, service: Service) -> None:
         usage = {"prompt_tokens": read, "total_tokens": read}
         return JSONResponse({"object": "list", "model": embedded.run, "data": data, "usage": usage})
 
-    @app.post("/embed")
+    @app.post("/embed", response_model=list[Vector])
     def tei_embed(request: Request, form: TEIEmbed) -> JSONResponse:
         """Vectors of texts, in the form of Text Embeddings Inference."""
         embedded = service.embed(form.model, _listed(form.inputs), deadline=_deadline(request))
@@ -154,7 +164,7 @@ def _add_vectors(app: FastAPI, service: Service) -> None:
         vectors = _first_dimensions(embedded, form.dimensions, renormalize=form.normalize)
         return JSONResponse(vectors.tolist())
 
-    @app.post("/nodes")
+    @app.post("/nodes", response_model=NodeVectors)
     def embed_nodes(request: Request, form: NewNodes) -> JSONResponse:
         """Vectors of nodes that the network does not have; it stays as it is."""
         nodes = [NewNode(node.text, node.neighbors, node.type) for node in form.nodes]
@@ -162,14 +172,14 @@ def _add_vectors(app: FastAPI, service: Service) -> None:
         pairs = zip(form.nodes, embedded.vectors.tolist(), strict=True)
         return JSONResponse({"model": embedded.run, "nodes": [{"id": n.id, "vector": v} for n, v in pairs]})
 
-    @app.post("/search")
+    @app.post("/search", response_model=Answer)
     def search(request: Request, form: Search) -> JSONResponse:
         """Nodes ranked by a text, alone or with neighbours, or by another node."""
         query = form.model_dump(exclude={"model", "neighbors"})
         query["neighbors"] = [f"{t}={name}" for t, names in form.neighbors.items() for name in names]
         return JSONResponse(asdict(service.search(form.model, **query, deadline=_deadline(request))))
 
-    @app.post("/recommend")
+    @app.post("/recommend", response_model=AllRecommendations)
     def recommend(request: Request, form: Recommend) -> JSONResponse:
         """What to recommend to users, or to somebody who has some items: for each a ranking of nodes."""
         query = form.model_dump(exclude={"model", "users"})
@@ -178,7 +188,7 @@ def _add_vectors(app: FastAPI, service: Service) -> None:
 
 
 def _add_nodes(app: FastAPI, service: Service) -> None:
-    @app.get("/nodes")
+    @app.get("/nodes", response_model=NamedNodes)
     def nodes_named(
         q: Annotated[
             str, Query(min_length=1, max_length=200, description="What names begin with or contain.")
@@ -190,7 +200,7 @@ def _add_nodes(app: FastAPI, service: Service) -> None:
         """Nodes by the letters of their names."""
         return JSONResponse({"nodes": service.nodes_named(model, q, type, limit)})
 
-    @app.get("/nodes/{node_type}/{node_id:path}")
+    @app.get("/nodes/{node_type}/{node_id:path}", response_model=NodePage)
     def node(
         node_type: str,
         node_id: str,
@@ -207,7 +217,7 @@ def _add_nodes(app: FastAPI, service: Service) -> None:
         page = Page(neighbor_type, relation, direction, offset, limit)
         return JSONResponse(service.node(model, node_type, node_id, page))
 
-    @app.post("/explain")
+    @app.post("/explain", response_model=ExplainedNode)
     def explain(request: Request, form: Explain) -> JSONResponse:
         """Why a node's vector, or the score of two, is what it is.
 
@@ -233,30 +243,30 @@ def _add_operations(
     stopping: Callable[[], bool],
     reloaded: Callable[[], None],
 ) -> None:
-    @app.get("/info")
+    @app.get("/info", response_model=Info)
     def info() -> JSONResponse:
         """The runs, their types and columns, and the limits of requests."""
         return JSONResponse(service.info())
 
-    @app.get("/health")
+    @app.get("/health", response_model=Status)
     async def health() -> JSONResponse:
         """Whether the server runs."""
         return JSONResponse({"status": "ok"})
 
-    @app.get("/ready")
+    @app.get("/ready", response_model=Status)
     async def ready() -> JSONResponse:
         """Whether it takes requests: not while it stops."""
         if stopping():
             raise UnavailableError("the server is stopping.")
         return JSONResponse({"status": "ready"})
 
-    @app.get("/metrics")
+    @app.get("/metrics", response_class=PlainTextResponse, responses=JSON_PROBLEMS)
     async def prometheus() -> Response:
         """Counters for Prometheus."""
         metrics.waiting.set(service.batches.waiting)
         return Response(metrics.page(), media_type="text/plain; version=0.0.4")
 
-    @app.post("/admin/reload")
+    @app.post("/admin/reload", response_model=Reloaded)
     def reload() -> JSONResponse:
         """Take runs and vectors that were made anew; requests under way are not disturbed."""
         try:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from heterformer.errors import InputError
 from heterformer.network.lookup import UnknownNodeError
@@ -57,3 +58,11 @@ def as_request_error(error: InputError, paths: Iterable[str] = ()) -> RequestErr
         sentence = sentence.replace(f"{path}: ", "").replace(path, "the run")
     kind = NotFoundError if isinstance(error, UnknownNodeError) else RequestError
     return kind(PATH.sub("…", sentence))
+
+
+def validation_sentence(mistake: Mapping[str, Any]) -> str:
+    """What Pydantic says of the first mistake in a form."""
+    if mistake["type"] == "json_invalid":
+        return f"the body is not JSON: {mistake['ctx']['error'].lower()} at character {mistake['loc'][-1]}."
+    place = ".".join(str(part) for part in mistake["loc"] if part != "body")
+    return f"{place[:100] or 'the body'}: {mistake['msg'].removeprefix('Value error, ')}."

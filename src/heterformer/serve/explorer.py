@@ -11,6 +11,8 @@ from typing import Annotated
 from fastapi import FastAPI, Query
 from fastapi.responses import JSONResponse, Response
 
+from heterformer.search.searcher import NamedNode
+from heterformer.serve.answers import JSON_PROBLEMS, ComparedPair, MapAnswer, MapColors, MapPlaces
 from heterformer.serve.schemas import Pair, Places
 from heterformer.serve.service import Service
 
@@ -28,6 +30,12 @@ POLICY = (
 )
 HEADERS = {"content-security-policy": POLICY, "cache-control": "no-cache"}
 MOST_POINTS = 500_000  # in an answer
+
+
+class BytesResponse(Response):
+    """Numbers as they are in memory."""
+
+    media_type = "application/octet-stream"
 
 
 def is_static(path: str) -> bool:
@@ -55,20 +63,20 @@ def add_explorer(app: FastAPI, service: Service) -> None:
 
     _add_map(app, service)
 
-    @app.post("/pair")
+    @app.post("/pair", response_model=ComparedPair)
     def pair(form: Pair) -> JSONResponse:
         """Two nodes side by side: how alike their vectors are, and the neighbours that both have."""
         return JSONResponse(service.pair(form.model, form.one.key, form.other.key))
 
 
 def _add_map(app: FastAPI, service: Service) -> None:
-    @app.get("/map")
+    @app.get("/map", response_model=MapAnswer)
     def describe(model: str = "") -> JSONResponse:
         """The map of all nodes: regions, and what it can be coloured by. It is made when first asked for."""
         with service.map_data(model) as data:
             return JSONResponse(data.describe())
 
-    @app.get("/map/points")
+    @app.get("/map/points", response_class=BytesResponse, responses=JSON_PROBLEMS)
     def points(
         offset: Annotated[int, Query(ge=0, le=1 << 40)] = 0,
         limit: Annotated[int, Query(ge=1, le=MOST_POINTS)] = MOST_POINTS,
@@ -77,21 +85,21 @@ def _add_map(app: FastAPI, service: Service) -> None:
     ) -> Response:
         """Points in random order, 8 bytes each: the node's number (32 bits), x and y (16 bits each)."""
         with service.map_data(model) as data:
-            return Response(data.points(offset, limit, box), media_type="application/octet-stream")
+            return BytesResponse(data.points(offset, limit, box))
 
-    @app.get("/map/colors")
+    @app.get("/map/colors", response_model=MapColors)
     def colors(by: str = "type", model: str = "") -> JSONResponse:
         """A colour for each node by its type, label or another column: a legend, and a byte for each."""
         with service.map_data(model) as data:
             return JSONResponse(data.colors(by))
 
-    @app.get("/map/nodes/{number}")
+    @app.get("/map/nodes/{number}", response_model=NamedNode)
     def node(number: int, model: str = "") -> JSONResponse:
         """The node of a number."""
         with service.map_data(model) as data:
             return JSONResponse(asdict(data.node(number)))
 
-    @app.post("/map/places")
+    @app.post("/map/places", response_model=MapPlaces)
     def places(form: Places) -> JSONResponse:
         """Where nodes are on the map, by type and id."""
         with service.map_data(form.model) as data:

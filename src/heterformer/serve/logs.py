@@ -7,6 +7,7 @@ import logging
 import sys
 import traceback
 from datetime import UTC, datetime
+from typing import TextIO
 
 LOGGER = logging.getLogger("heterformer.serve")
 
@@ -23,10 +24,23 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(values, ensure_ascii=False, default=str)
 
 
+class StderrHandler(logging.StreamHandler[TextIO]):
+    """Writes to what standard error is at that time."""
+
+    @property
+    def stream(self) -> TextIO:
+        return sys.stderr
+
+    @stream.setter
+    def stream(self, stream: TextIO) -> None:
+        """``StreamHandler`` wants to keep one."""
+
+
 def log_as_json(level: int = logging.INFO) -> None:
-    """Send our own and uvicorn's messages to standard error."""
-    handler = logging.StreamHandler(sys.stderr)
+    """Send our own messages to standard error, and the warnings of all libraries."""
+    handler = StderrHandler()
     handler.setFormatter(JsonFormatter())
-    for logger in (LOGGER, logging.getLogger("uvicorn")):
-        logger.handlers, logger.propagate = [handler], False
-        logger.setLevel(level if logger is LOGGER else logging.WARNING)
+    root = logging.getLogger()
+    root.handlers = [handler]  # packages that find one add none of another form
+    root.setLevel(logging.WARNING)
+    LOGGER.setLevel(level)

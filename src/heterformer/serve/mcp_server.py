@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
 import anyio
 from mcp.server import MCPServer
+from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.transport_security import TransportSecuritySettings
-from pydantic import Field
+from pydantic import Field, ValidationError
 from starlette.routing import BaseRoute
 
 from heterformer import __version__
-from heterformer.serve.errors import RequestError
+from heterformer.serve.errors import RequestError, validation_sentence
 from heterformer.serve.nodes import Page
 from heterformer.serve.service import Service
 
@@ -27,9 +28,32 @@ Type = Annotated[str, Field(description="A node type.")]
 Top = Annotated[int, Field(ge=1, le=MOST)]
 
 
+class StrictServer(MCPServer[Any]):
+    """Tells an agent what is wrong with its arguments in one sentence; one that no tool has is wrong too."""
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
+    ) -> Any:
+        for tool in await self.list_tools():
+            if tool.name == name:
+                _check_names(arguments, tool.input_schema["properties"])
+        try:
+            return await super().call_tool(name, arguments, context)
+        except ToolError as error:
+            if not isinstance(error.__cause__, ValidationError):
+                raise
+            raise ToolError(validation_sentence(error.__cause__.errors()[0])) from None
+
+
+def _check_names(arguments: Iterable[str], known: Iterable[str]) -> None:
+    for name in arguments:
+        if name not in known:
+            raise ToolError(f"{name[:100]}: there is no such argument, only {', '.join(known)}.")
+
+
 def make_mcp(service: Service) -> MCPServer:
     """Tools to search, to look at a node and its neighbours, and to ask why."""
-    server: MCPServer = MCPServer("heterformer", version=__version__, instructions=_instructions(service))
+    server = StrictServer("heterformer", version=__version__, instructions=_instructions(service))
 
     def search(
         text: Annotated[str, Field(description="What to search for.")] = "",

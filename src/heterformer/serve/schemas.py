@@ -135,10 +135,3 @@ class Places(Form):
 
     model: Model = ""
     nodes: list[NodeKey] = Field(max_length=MOST)
-
-
-class Problem(BaseModel):
-    """Every error: one sentence, and its kind."""
-
-    error: str
-    error_type: str

@@ -2,14 +2,14 @@
 import { get } from "./api.js";
 import { compareView, loadPair } from "./compare.js";
 import { byId, h, icon, show } from "./dom.js";
-import { count } from "./format.js";
+import { plural } from "./format.js";
 import { startKeys } from "./keyboard.js";
 import { loading, problem } from "./lists.js";
 import { MapView } from "./map.js";
 import { NetworkView } from "./network.js";
 import { loadNode, nodeView } from "./node.js";
 import { resultMarks, resultsView, search, welcomeView } from "./results.js";
-import { showForm } from "./search.js";
+import { nameChips, showForm } from "./search.js";
 import { go, nodeOf, onChange, state } from "./state.js";
 import { startTheme } from "./theme.js";
 import { run, setRun } from "./types.js";
@@ -57,7 +57,7 @@ async function openRun(name) {
   setRun(described, coloring);
   show(byId("run"), runs.map((each) => h("option", { value: each.run, selected: each.run === run.name }, each.run)));
   byId("run").parentElement.classList.toggle("single", runs.length < 2);
-  byId("facts").textContent = Object.entries(run.types).map(([type, { nodes }]) => `${count(nodes)} ${type}`).join(" · ");
+  byId("facts").textContent = Object.entries(run.types).map(([type, { nodes }]) => plural(nodes, type)).join(" · ");
   map.wanted = state.color;
   map.open(run.name);
 }
@@ -119,6 +119,7 @@ async function panelView(now, isSearch, signal) {
   if (isSearch) {
     const answer = await search(now, signal);
     title(now.q);
+    nameChips(answer.neighbors);
     map.highlight(resultMarks(answer));
     return resultsView(answer);
   }

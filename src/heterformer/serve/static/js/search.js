@@ -61,13 +61,21 @@ function chips(text) {
     go({ near, q: text.value.trim(), node: "", with: "" });
   };
   return h("div.chips", {}, state.near.map((key) => h("span.chip", {}, typeDot(nodeOf(key).type),
-    h("span", { dir: "auto" }, shortened(names.get(key) ?? nodeOf(key).id, 40)),
+    h("span.name", { dir: "auto", "data-key": key }, chipName(key)),
     h("button", { type: "button", "aria-label": `Remove ${nodeOf(key).id}`, onclick: () => submitWith(state.near.filter((each) => each !== key)) }, icon("close")))),
   nodeBox({ label: "Add a neighbour", placeholder, chosen: add }));
 }
 
+const chipName = (key) => shortened(names.get(key) ?? nodeOf(key).id, 40);
+
 /** Remember what a node is called, for its chip. */
 export const remember = (node) => names.set(keyOf(node), node.name);
+
+/** Name the chips of an answer's neighbours: somebody who follows a link has their ids only. */
+export function nameChips(neighbors) {
+  for (const { node_type, id, name } of neighbors) remember({ type: node_type, id, name });
+  for (const chip of byId("search").querySelectorAll(".chip .name")) chip.textContent = chipName(chip.dataset.key);
+}
 
 function columns() {
   const shown = state.types.length ? state.types : textTypes();
