@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,11 +12,14 @@ import pytest
 import torch
 from transformers import AutoTokenizer
 
+from heterformer.batches.stable import StableSampler
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.embedding.embed import embed
 from heterformer.embedding.options import EmbedOptions
 from heterformer.errors import InputError
 from heterformer.evaluation.open_run import open_run
+from heterformer.models import Heterformer
+from heterformer.models.inference import textless_vectors
 from heterformer.models.known_nodes import KnownNodes
 from heterformer.network.split.options import SplitOptions
 from heterformer.network.store import Network
@@ -28,6 +32,7 @@ from heterformer.training.unseen import (
 from heterformer.training.warm_up import text_edges
 from tests.embedding.growing import SPEC, State, first_state, warmed_up
 from tests.learning import tiny_options, tiny_reader
+from tests.shop import shop, trained_shop
 
 
 @pytest.fixture(scope="module")
@@ -188,3 +193,31 @@ def test_a_network_in_which_no_known_node_of_a_type_is_left(run: Run, before: St
     vectors = embed(run.model(), later)
     assert np.isfinite(vectors["venue"]).all()
     assert vectors["venue"].any(1).all()
+
+
+def test_a_user_of_whom_nothing_is_known_is_like_most_users() -> None:
+    """Neither in training nor since: by what most users have, not by a row that is like nobody's."""
+    run, network = Run(trained_shop()), shop()
+    split = run.split(network)
+    users, items = network.edges("bought")
+    own = np.stack([users, items], 1)[users == 0].astype(np.int64)  # all that user 0 has bought
+    parts = replace(split.first, test=np.concatenate([split.test, own]))
+    visible = VisibleNetwork.for_evaluation(network, replace(split, pairs={"bought": parts}))
+    model, folder = run.model(), run.path
+    known = KnownNodes.open(folder)
+    assert known is not None
+    ids = known.ids["user"].scatter(0, None)  # as if training had not seen the user
+    known = replace(known, ids={**known.ids, "user": ids})
+    tokens = model.open_tokens(network)
+    with tempfile.TemporaryDirectory() as work:
+        adapted, folded = for_network(model, known, visible, tokens, Path(work))
+    assert folded["user"].nodes.tolist() == [0]
+    assert isinstance(adapted, Heterformer)
+    everyone = np.arange(network.schema.counts["user"])
+    sampler = StableSampler(network, 0)
+    vectors = textless_vectors(adapted, adapted.new_batcher(visible, tokens), "user", everyone, sampler)
+    mean = vectors[1:].mean(0)
+    by_mean_row = adapted.textless.project("user", adapted.textless.tables[0].weight[1:].mean(0)).detach()
+    likeness = [torch.cosine_similarity(v, mean, dim=0) for v in (vectors[0], by_mean_row)]
+    assert likeness[0] > 0.7
+    assert likeness[0] > likeness[1] + 0.1

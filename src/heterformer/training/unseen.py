@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heterformer.arrays import Ints
+from heterformer.batches.stable import StableSampler
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.errors import InputError
 from heterformer.models.contract import HeterogeneousEncoder, NodeEncoder
+from heterformer.models.inference import textless_vectors
 from heterformer.models.known_nodes import KnownNodes
 from heterformer.network.encoding import AttributeRows
 from heterformer.network.hashes import Hashes, string_hashes
@@ -30,6 +32,7 @@ from heterformer.training.folding import FoldedIn, folded_rows, length_factor
 from heterformer.training.warm_up import TextEdges, text_edges
 
 SAMPLE = 256  # known nodes that tell how far out embeddings lie
+TYPICAL = 64  # of them, those whose vectors tell what a node is like of which nothing is known
 
 
 class EarlierEmbeddings(Protocol):
@@ -113,7 +116,33 @@ def for_network(
             rows = folded_rows(model, node_type, every.some(again), tokens, known, folder)
             for start, part in enumerate(_parts(new[again])):
                 _set(table, part, rows.read(slice(start * PART, (start + 1) * PART)))
+            unlinked = np.setdiff1d(new[again], edges.rows)
+            if len(unlinked) and model.textless_fan_out:
+                typical = typical_row(adapted, visible, tokens, node_type, sample.nodes[:TYPICAL])
+                for part in _parts(unlinked):
+                    _set(table, part, np.broadcast_to(typical, (len(part), len(typical))))
     return adapted, folded
+
+
+def typical_row(
+    model: HeterogeneousEncoder,
+    visible: VisibleNetwork,
+    tokens: PackedTokens,
+    node_type: NodeType,
+    nodes: Ints,
+) -> NDArray[np.float32]:
+    """(64,): the row of a node of which nothing is known: its vector is as like the others' as can be.
+
+    The vectors of the known ``nodes`` have their neighbours in them, which such a node has not: the mean of
+    their rows alone would be like no node's vector. So it is the row that ``W_phi`` takes closest to the mean
+    of their vectors. By it a user without a single link is recommended what most users are.
+    """
+    batcher = model.new_batcher(visible, tokens).without_second_hop()
+    sampler = StableSampler(visible.network, 0)
+    mean = textless_vectors(model, batcher, node_type, nodes, sampler).mean(0)  # (d,)
+    _, projection = model.textless.parameters_of(node_type)  # W_phi, (d, 64)
+    row: Tensor = torch.linalg.lstsq(projection.detach().float().cpu(), mean[:, None]).solution[:, 0]
+    return row.numpy()
 
 
 def _parts(nodes: Ints) -> list[Ints]:
