@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from heterformer.comparison.budget import say_budget
 from heterformer.comparison.child_process import run_in_child
 from heterformer.comparison.folder import CONFIG, is_comparison
 from heterformer.comparison.job import LIMITS, Job
@@ -31,7 +32,7 @@ from heterformer.training.keywords import training_options
 from heterformer.training.options import TrainingOptions
 from heterformer.training.reading import read_as_saved, read_as_suits
 from heterformer.training.resuming import changed_options
-from heterformer.untrusted import check_no_links_out
+from heterformer.untrusted import check_no_links_out, short_repr
 
 TUNING = ("tune", "tune_steps")  # what all models of a folder have in common besides their training
 Runner = Callable[[Job], None]  # does a job, or notes why it failed
@@ -75,9 +76,9 @@ def compare(
     """
     network = network if isinstance(network, Network) else Network.open(network)
     out, options = Path(out), training_options(options, keywords)
-    if len(set(seeds)) != len(seeds) or not all(0 <= s <= MAX_SEED for s in seeds or [-1]):
-        values = ", ".join(map(str, seeds)) or "none"
-        raise OptionError(None, "seeds", f"are {values}, expected different ones, 0 to {MAX_SEED:,}.")
+    _check_seeds(seeds)
+    if isinstance(models, str):
+        raise OptionError(None, "models", f"is {models!r}, expected a list of names, [{models!r}].")
     if not (models := tuple(models)):
         problem = "is empty, expected models, ablations or groups, such as 'models'."
         raise OptionError(None, "models", problem)
@@ -92,7 +93,7 @@ def compare(
     runs = [
         Job(out, network.path, variant, seed, options, evaluation) for variant in variants for seed in seeds
     ]
-    say_budget(network, options, sum(not job.is_done() for job in runs), len(variants) * evaluation.tune)
+    say_budget(network, options, [job for job in runs if not job.is_done()], len(variants) * evaluation.tune)
     rates = _tuned_rates(network, out, variants, seeds[0], options, evaluation, runner)
     jobs = [replace(job, tuned=rates.get(job.variant.name)) for job in runs]
     to_do = [job for job in jobs if not job.is_done()]
@@ -115,6 +116,16 @@ def compare(
         if observe is not None:
             observe(_comparison(network, out, options, jobs, evaluation))
     return _comparison(network, out, options, jobs, evaluation)
+
+
+def _check_seeds(seeds: Sequence[int]) -> None:
+    if not isinstance(seeds, Sequence):
+        raise OptionError(None, "seeds", f"is {short_repr(seeds)}, expected a list, such as [0, 1, 2].")
+    whole = all(isinstance(seed, int) and 0 <= seed <= MAX_SEED for seed in seeds or [-1])
+    if not whole or len(set(seeds)) != len(seeds):
+        values = ", ".join(map(str, seeds)) or "none"
+        expected = f"expected different whole numbers, 0 to {MAX_SEED:,}"
+        raise OptionError(None, "seeds", f"are {values}, {expected}.")
 
 
 def _resolved(network: Network, out: Path, options: TrainingOptions) -> ModelOptions:
@@ -144,21 +155,6 @@ def _tuned_rates(
         if tuned is not None:
             rates[variant.name] = (tuned.option, tuned.best)
     return rates
-
-
-def say_budget(network: Network, options: TrainingOptions, runs: int, trials: int) -> None:
-    """What is to come, before it starts."""
-    if not runs:
-        return
-    pairs = len(make_split(network, options.split).train)
-    epoch = max(1, pairs // options.batch_size + (pairs % options.batch_size > 1))
-    counted = f"{runs} run{'s' * (runs != 1)}" + (f" and up to {trials} trials" if trials else "")
-    if options.max_steps is None and options.max_minutes is None:
-        most = f"until early stopping, at most {options.epochs} epochs of {epoch:,} steps"
-        limits = "'max_steps', 'max_minutes' or 'epochs' sets a budget"
-        say(f"{counted}, one after the other, each {most}; {limits}.")
-    elif options.max_steps is not None and options.max_steps < epoch:
-        say(f"{counted} of {options.max_steps:,} steps each, less than an epoch ({epoch:,} steps).")
 
 
 def finished_comparison(out: Path, network: Path | None = None) -> Comparison:
