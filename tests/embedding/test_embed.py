@@ -229,7 +229,7 @@ def _fail(*_: Any) -> None:
     ("options", "message"),
     [
         ({"types": ("papr",)}, "types has 'papr', expected some of 'paper', 'author', 'venue'."),
-        ({"all_neighbors": 0}, "all_neighbors is 0, expected at least 1."),
+        ({"all_neighbors": 0}, "all_neighbors is 0, expected at least 1 or None."),
     ],
 )
 def test_a_mistake_is_one_sentence(run: Run, tmp_path: Path, options: dict[str, Any], message: str) -> None:

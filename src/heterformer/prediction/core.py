@@ -5,7 +5,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from heterformer.files import replace_file
 from heterformer.metrics import decided
 from heterformer.models.heads import NodeHead
 from heterformer.network.store import Network
+from heterformer.options import with_keywords
 from heterformer.prediction.options import PredictOptions, no_head
 from heterformer.progress import progress_bar
 from heterformer.states.text_states import TextStates, stored_states
@@ -61,7 +61,7 @@ def predict(
         >>> predict("runs/subjects", ["p01", "p02"])
         >>> predict("runs/subjects", network="grown.net", out="predictions.parquet")
     """
-    options = replace(options or PredictOptions(), **keywords)
+    options = with_keywords(options or PredictOptions(), keywords)
     if out is not None:
         out = Path(out)
         options.check_out(out)

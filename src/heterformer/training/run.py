@@ -159,6 +159,7 @@ class Run(RunFolder):
     def weights(self) -> Path:
         """The file of the best weights so far, or of the last if training stopped before a validation."""
         if not self.started:
+            self.config()  # or it is no run
             raise InputError(f"{self.path}: has no checkpoint yet; run 'heterformer train' again.")
         return readable(self._best_or_last()) / "model.safetensors"
 
