@@ -52,8 +52,9 @@ def _reported_once(check: Callable[P, None]) -> Callable[P, None]:
 @_reported_once
 def check_train(network: Path, run: Path, options: TrainingOptions) -> None:
     """The network, the run folder, and what the model starts from."""
-    from heterformer.models.plm.minilm import check_source
+    from heterformer.models.plm.minilm import check_backbone
     from heterformer.models.registry import model_name
+    from heterformer.network.split.split import SplitTable
     from heterformer.network.store import Network
     from heterformer.training.run_folder import RunFolder
 
@@ -61,14 +62,16 @@ def check_train(network: Path, run: Path, options: TrainingOptions) -> None:
     folder = RunFolder(run)
     if folder.exists:
         folder.config()
-    elif run.is_file():
-        raise InputError(f"{run}: is a file, expected the folder of a run.")
+    else:
+        folder.check_free()
     if options.init is not None:
         model_name(options.init)
     if not folder.started:  # a run that is resumed has all it needs
-        check_source(options.model.backbone)
-    if options.split.file is not None and not Path(options.split.file).is_file():
-        raise InputError(f"{options.split.file}: no such file, expected a table of pairs.")
+        check_backbone(options.model.backbone)
+    if options.split.file is not None:
+        if not Path(options.split.file).is_file():
+            raise InputError(f"{options.split.file}: no such file, expected a table of pairs.")
+        SplitTable.open(options.split.file)
 
 
 def check_run(run: Path, network: Path | None = None) -> None:

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 from tyro.conf import Positional, Suppress
 
 from heterformer.errors import LONGEST_VALUE, InputError, OptionError
+from heterformer.options import expected
 from heterformer.search.options import SearchOptions
 from heterformer.untrusted import is_text
 
@@ -119,7 +120,7 @@ def check_unicode(words: Sequence[str]) -> None:
 
 
 def check_values(owner: Any, words: Sequence[str]) -> None:
-    """Refuse what tyro takes for a value of its type, or echoes.
+    """Refuse a value of a number or a choice that is none, in one sentence, and what tyro lets pass.
 
     That is an empty path, which would be the working folder, NaN, and endless numbers.
     """
@@ -138,6 +139,25 @@ def check_values(owner: Any, words: Sequence[str]) -> None:
             raise InputError(f"{flag} is {value}, expected a number.")
         if len(value) > LONGEST_VALUE and not {Path, str} & set(_parts(hint)):
             raise InputError(f"{flag} is {value!r}, expected at most {LONGEST_VALUE} characters.")
+        if get_origin(hint) is not tuple and not _is_value(value, hint):
+            raise InputError(f"{flag} is {value!r}, expected {expected(hint)}.")
+
+
+def _is_value(value: str, hint: Any) -> bool:
+    """Whether a word can be a value of the type; types that are no numbers or choices are left to tyro."""
+    for part in _parts(hint):
+        if part in (int, float):
+            try:
+                part(value)
+            except ValueError:
+                continue
+            return True
+        if part is type(None):
+            if value == "None":
+                return True
+        elif get_origin(part) is not Literal or value in map(str, get_args(part)):
+            return True
+    return False
 
 
 def search_flags() -> list[str]:
