@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
 from functools import wraps
-from itertools import zip_longest
+from itertools import takewhile, zip_longest
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
@@ -17,6 +17,7 @@ from tyro.conf import Positional, Suppress
 from heterformer.errors import LONGEST_VALUE, InputError, OptionError
 from heterformer.options import expected
 from heterformer.search.options import SearchOptions
+from heterformer.training.options import current_tasks
 from heterformer.untrusted import is_text
 
 
@@ -125,12 +126,14 @@ def check_values(owner: Any, words: Sequence[str]) -> None:
     That is an empty path, which would be the working folder, NaN, and endless numbers.
     """
     hints = dict(_flag_hints(owner))
-    for word, following in zip_longest(words, words[1:]):
+    for number, (word, following) in enumerate(zip_longest(words, words[1:])):
         flag, equals, value = word.partition("=")
         name = flag.removeprefix("--").replace("_", "-")
         if not flag.startswith("--") or name not in hints:
             continue
         value, hint = value if equals else following, hints[name]
+        if get_origin(hint) is tuple and not equals:
+            _check_list(flag, takewhile(lambda w: not w.startswith("--"), words[number + 1 :]), hint)
         if value is None or (value.startswith("--") and not equals):
             continue
         if not value and Path in _parts(hint):
@@ -141,6 +144,13 @@ def check_values(owner: Any, words: Sequence[str]) -> None:
             raise InputError(f"{flag} is {value!r}, expected at most {LONGEST_VALUE} characters.")
         if get_origin(hint) is not tuple and not _is_value(value, hint):
             raise InputError(f"{flag} is {value!r}, expected {expected(hint)}.")
+
+
+def _check_list(flag: str, values: Iterable[str], hint: Any) -> None:
+    element = get_args(hint)[0]
+    for value in current_tasks(values):  # an earlier name of a task is a value, too
+        if not _is_value(value, element):
+            raise InputError(f"{flag} has {value!r}, expected {expected(element)}.")
 
 
 def _is_value(value: str, hint: Any) -> bool:

@@ -14,9 +14,9 @@ import yaml
 
 from heterformer.comparison.budget import say_budget
 from heterformer.comparison.child_process import run_in_child
-from heterformer.comparison.folder import CONFIG, is_comparison
+from heterformer.comparison.folder import CONFIG, check_free, is_comparison
 from heterformer.comparison.job import LIMITS, Job
-from heterformer.comparison.options import ComparisonOptions
+from heterformer.comparison.options import ComparisonOptions, check_seeds
 from heterformer.comparison.results import Comparison, ComparisonSetup, gathered
 from heterformer.comparison.tuning import check_tuning, trial_jobs, tune, tuned_in
 from heterformer.comparison.variants import VARIANTS, Variant, check_common, chosen_variants
@@ -26,13 +26,12 @@ from heterformer.models.options import EveryModelOptions, ModelOptions, every_mo
 from heterformer.network.labels import labelled_types
 from heterformer.network.split.draw import make_split
 from heterformer.network.store import Network
-from heterformer.options import MAX_SEED
 from heterformer.progress import say, waiting
 from heterformer.training.keywords import training_options
 from heterformer.training.options import TrainingOptions
 from heterformer.training.reading import read_as_saved, read_as_suits
 from heterformer.training.resuming import changed_options
-from heterformer.untrusted import check_no_links_out, short_repr
+from heterformer.untrusted import check_no_links_out
 
 TUNING = ("tune", "tune_steps")  # what all models of a folder have in common besides their training
 Runner = Callable[[Job], None]  # does a job, or notes why it failed
@@ -76,7 +75,7 @@ def compare(
     """
     network = network if isinstance(network, Network) else Network.open(network)
     out, options = Path(out), training_options(options, keywords)
-    _check_seeds(seeds)
+    check_seeds(seeds)
     if isinstance(models, str):
         raise OptionError(None, "models", f"is {models!r}, expected a list of names, [{models!r}].")
     if not (models := tuple(models)):
@@ -116,16 +115,6 @@ def compare(
         if observe is not None:
             observe(_comparison(network, out, options, jobs, evaluation))
     return _comparison(network, out, options, jobs, evaluation)
-
-
-def _check_seeds(seeds: Sequence[int]) -> None:
-    if not isinstance(seeds, Sequence):
-        raise OptionError(None, "seeds", f"is {short_repr(seeds)}, expected a list, such as [0, 1, 2].")
-    whole = all(isinstance(seed, int) and 0 <= seed <= MAX_SEED for seed in seeds or [-1])
-    if not whole or len(set(seeds)) != len(seeds):
-        values = ", ".join(map(str, seeds)) or "none"
-        expected = f"expected different whole numbers, 0 to {MAX_SEED:,}"
-        raise OptionError(None, "seeds", f"are {values}, {expected}.")
 
 
 def _resolved(network: Network, out: Path, options: TrainingOptions) -> ModelOptions:
@@ -198,8 +187,8 @@ def _settle(network: Network, out: Path, options: TrainingOptions, evaluation: C
     """Make the folder, or see that it is one of a comparison with the same options."""
     if is_comparison(out):
         _check(network, out, options, evaluation)
-    elif out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise InputError(f"{out}: exists and is not a comparison; choose another name.")
+    else:
+        check_free(out)
     values = {"network": str(network.path.resolve()), "fingerprint": network.fingerprint}
     chosen = {"options": options.to_dict(), "evaluation": evaluation.to_dict()}
     with _made(out):
