@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from heterformer.network.store import Network
 from heterformer.training.options import TrainingOptions
 from heterformer.training.run import Run
 from tests.networks import Tables
@@ -56,6 +57,8 @@ WRONG = {
     "search RUN --json --type paper --top 3 kernel methods": 'in quotes: "kernel methods".',
     "search RUN kernels --tpo 3": "'heterformer search' has no option --tpo (did you mean --top",
     "search RUN kernels --type papre": "--type is 'papre', expected one of 'paper'.",
+    "search BOTH --like p1": "--like-type is missing: 'p1' is the id of a paper and the name of author 'a1'",
+    "explain BOTH p1": "--type is missing: 'p1' is the id of a paper and the name of author 'a1'",
     "search RUN --like p9": "there is no paper with the id or name 'p9'",
     "search RUN kernels --where year<": "the filter, position 6: found the end, expected a string",
     "search RUN kernels --network nowhere.net": "nowhere.net: not a network",
@@ -130,10 +133,22 @@ def refused(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     (run / "config.json").write_text(json.dumps({"schema": network.schema.to_dict()}), encoding="utf-8")
     (folder / "file.txt").write_text("kernels\n", encoding="utf-8")
     (folder / "empty.txt").write_text("\n \n", encoding="utf-8")
+    both = Network.from_frames(
+        {
+            "nodes": {"paper": {"text": "title"}, "author": {"name": "name"}},
+            "relations": {"by": {"from": "paper", "to": "author", "column": "author"}},
+        },
+        {
+            "paper": {"id": ["p1", "p2"], "title": ["A", "B"], "author": ["a1", "a2"]},
+            "author": {"id": ["a1", "a2"], "name": ["p1", "Bo"]},
+        },
+        out=folder / "both.net",
+    )
+    Run(folder / "both").start(both, TrainingOptions().resolved())
     places = {"NET": network.path, "RUN": run, "FILE": folder / "file.txt", "EMPTY": folder / "empty.txt"}
     (folder / "written").mkdir()
     (folder / "written" / "vectors.json").write_text("{}", encoding="utf-8")
-    places["WRITTEN"] = folder / "written"
+    places |= {"WRITTEN": folder / "written", "BOTH": folder / "both"}
     lines = {}
     for typed in WRONG:
         words = typed.split()

@@ -114,7 +114,9 @@ def test_options_as_keywords() -> None:
     assert (found["paper"] == expected["paper"]).all()
     with pytest.raises(InputError, match=r"^all_neighbors is 0, expected at least 1"):
         embed(model, network, all_neighbors=0)
-    with pytest.raises(TypeError, match="all_neighbours"):
+    with pytest.raises(
+        InputError, match=r"^no option 'all_neighbours' \(did you mean 'all_neighbors'\?\)\.$"
+    ):
         embed(model, network, all_neighbours=9)
 
 
