@@ -145,6 +145,51 @@ WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda run: heterformer.Searcher(run).search("kernel", top=0),
         "top is 0, expected at least 1.",
     ),
+    "a number of results that is a text": (
+        lambda run: heterformer.Searcher(run).search("kernel", top="3"),  # type: ignore[arg-type]
+        "top is '3', expected a whole number.",
+    ),
+    "one type in the place of a list": (
+        lambda run: heterformer.Searcher(run).search("kernel", types="paper"),
+        "types is 'paper', expected a list, each of which is a text.",
+    ),
+    "one item in the place of a list": (
+        lambda run: heterformer.Recommender(run).recommend(likes="p1"),
+        "likes is 'p1', expected a list, each of which is a text.",
+    ),
+    "no recommendations": (
+        lambda run: heterformer.Recommender(run).recommend("p1", top=0),
+        "top is 0, expected at least 1.",
+    ),
+    "options that are a dictionary": (
+        lambda _: heterformer.train(tiny_network(), "run", {"max_steps": 2}),  # type: ignore[arg-type]
+        "the options are {'max_steps': 2}, expected TrainingOptions, or options as keywords, such as "
+        "max_steps=100.",
+    ),
+    "a mistyped option of embedding": (
+        lambda run: heterformer.embed(heterformer.load_model(run), tiny_network(), dtyp="float16"),
+        "no option 'dtyp' (did you mean 'dtype'?).",
+    ),
+    "a data type that there is not": (
+        lambda run: heterformer.embed(heterformer.load_model(run), tiny_network(), dtype="float8"),
+        "dtype is 'float8', expected one of float32, float16.",
+    ),
+    "a folder that is no run": (
+        lambda _: heterformer.Run("nothing").model(),
+        "nothing: not a run, expected a folder that 'heterformer train' wrote.",
+    ),
+    "one model in the place of a list": (
+        lambda _: heterformer.compare(tiny_network(), "out", "bert"),
+        "models is 'bert', expected a list of names, ['bert'].",
+    ),
+    "one seed in the place of a list": (
+        lambda _: heterformer.compare(tiny_network(), "out", ["bert"], seeds=3),  # type: ignore[arg-type]
+        "seeds is 3, expected a list, such as [0, 1, 2].",
+    ),
+    "a seed that is no whole number": (
+        lambda _: heterformer.compare(tiny_network(), "out", ["bert"], seeds=[1.5]),  # type: ignore[list-item]
+        "seeds are 1.5, expected different whole numbers, 0 to 2,147,483,647.",
+    ),
     "a text that is a number": (
         lambda run: heterformer.load_model(run).encode(5),  # type: ignore[arg-type]
         "texts is 5, expected a string or a list of strings.",

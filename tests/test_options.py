@@ -8,9 +8,19 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import pytest
 
-from heterformer.errors import OptionError
+from heterformer.errors import InputError, OptionError
 from heterformer.network.split.options import SplitOptions
-from heterformer.options import MAX_SEED, check_seed, expected, fits, option_types, read_value
+from heterformer.options import (
+    MAX_SEED,
+    check_above,
+    check_at_least,
+    check_seed,
+    expected,
+    fits,
+    option_types,
+    read_value,
+    with_keywords,
+)
 from heterformer.training.options import TrainingOptions
 
 Auto = int | Literal["auto"] | None
@@ -52,8 +62,10 @@ def test_fits(value: object, hint: Any, fitting: bool) -> None:
 
 def test_what_is_expected_in_words() -> None:
     assert expected(Literal["a", "b"]) == "one of a, b"
-    assert expected(Auto) == "a whole number or 'auto'"
+    assert expected(Auto) == "a whole number, 'auto' or None"
     assert expected(bool) == "true or false"
+    assert expected(int | None) == "a whole number or None"
+    assert expected(Literal["a", "b"] | None) == "one of a, b or None"
 
 
 @pytest.mark.parametrize(
@@ -121,3 +133,49 @@ def test_what_is_no_seed(seed: int) -> None:
 def test_a_rate_is_a_number_above_zero(name: str, value: str) -> None:
     with pytest.raises(OptionError, match=rf"^{name} is "):
         TrainingOptions(**{name: float(value)})
+
+
+@dataclass(frozen=True)
+class Bounded:
+    rate: float | Literal["auto"] | None = None
+    rows: int | None = None
+    types: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_above(self, {"rate": 0})
+        check_at_least(self, {"rows": 2})
+
+
+@pytest.mark.parametrize(
+    ("values", "problem"),
+    [
+        ({"rate": 0}, "rate is 0, expected more than 0, 'auto' or None."),
+        ({"rate": float("nan")}, "rate is nan, expected more than 0, 'auto' or None."),
+        ({"rate": "fast"}, "rate is 'fast', expected more than 0, 'auto' or None."),
+        ({"rows": 1}, "rows is 1, expected at least 2 or None."),
+        ({"rows": "1"}, "rows is '1', expected at least 2 or None."),
+    ],
+)
+def test_a_refusal_names_all_that_is_allowed(values: dict[str, Any], problem: str) -> None:
+    with pytest.raises(OptionError) as caught:
+        Bounded(**values)
+    assert str(caught.value) == problem
+
+
+def test_options_with_keywords() -> None:
+    found = with_keywords(Bounded(rows=5), {"rate": "auto", "types": ["paper"]})
+    assert found == Bounded("auto", 5, ("paper",))
+
+
+@pytest.mark.parametrize(
+    ("values", "problem"),
+    [
+        ({"row": 3}, "no option 'row' (did you mean 'rows'?)."),
+        ({"rows": "many"}, "rows is 'many', expected a whole number or None."),
+        ({"types": "paper"}, "types is 'paper', expected a list, each of which is a text."),
+    ],
+)
+def test_keywords_that_do_not_fit(values: dict[str, Any], problem: str) -> None:
+    with pytest.raises(InputError) as caught:
+        with_keywords(Bounded(), values)
+    assert str(caught.value) == problem

@@ -65,6 +65,14 @@ def test_a_link_that_leads_out_of_a_folder_is_refused(tmp_path: Path) -> None:
             (run / place).unlink()
 
 
+def test_a_value_of_many_lines_is_on_one() -> None:
+    class Model:
+        def __repr__(self) -> str:
+            return "Model(\n  (layer): Linear()\n)"
+
+    assert short_repr(Model()) == "Model( (layer): Linear() )"
+
+
 def test_a_long_value_is_cut() -> None:
     assert short_repr("x") == "'x'"
     assert len(short_repr("x" * 10_000)) < 100

@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields, replace
+from difflib import get_close_matches
+from numbers import Real
+from operator import ge, gt
 from types import UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
-from heterformer.errors import OptionError
+from heterformer.errors import InputError, OptionError
 from heterformer.untrusted import short_repr
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+    T = TypeVar("T", bound=DataclassInstance)
 
 MAX_SEED = 2**31 - 1  # which every generator takes, also with a number added
 MAX_LARGE_SEED = 2**63 - 1  # which those of NumPy and PyTorch take
@@ -25,10 +43,54 @@ def check_seed(options: object, name: str = "seed", largest: int = MAX_SEED) -> 
 def check_above(options: object, bounds: Mapping[str, float]) -> None:
     """Refuse numbers that are not above their bounds; an option may be left open."""
     for name, bound in bounds.items():
-        value = getattr(options, name)
-        if value not in (None, "auto") and not value > bound:  # nor is NaN
-            least = "0 or more" if bound < 0 else f"more than {bound}"
-            raise OptionError(options, name, f"is {value}, expected {least}.")
+        _check_number(options, name, gt, bound, f"more than {bound}")
+
+
+def check_at_least(options: object, bounds: Mapping[str, float]) -> None:
+    """Refuse numbers that are below their bounds; an option may be left open."""
+    for name, bound in bounds.items():
+        _check_number(options, name, ge, bound, f"at least {bound}")
+
+
+def _check_number(
+    options: object, name: str, compare: Callable[[Any, float], bool], bound: float, expectation: str
+) -> None:
+    value = getattr(options, name)
+    if value in (None, "auto") or (isinstance(value, Real) and compare(value, bound)):  # NaN never is
+        return
+    problem = f"is {short_repr(value)}, expected {with_alternatives(options, name, expectation)}."
+    raise OptionError(options, name, problem)
+
+
+def check_argument(options: type, name: str, value: object) -> None:
+    """Refuse an argument that does not fit the option of its name, such as one text in place of a list."""
+    hint = option_types(options)[name]
+    if not fits(value, hint):
+        raise OptionError(options, name, f"is {short_repr(value)}, expected {expected(hint)}.")
+
+
+def with_keywords(options: T, keywords: Mapping[str, Any]) -> T:
+    """Options with some of them given by name, as a Python caller may misspell or mistake them."""
+    hints, values = option_types(type(options)), dict(keywords)
+    for name, value in keywords.items():
+        if name not in hints:
+            raise unknown_option(name, hints)
+        check_argument(type(options), name, value)
+        if isinstance(value, list):
+            values[name] = tuple(value)
+    return replace(options, **values)
+
+
+def unknown_option(name: str, known: Iterable[str]) -> InputError:
+    """The error of an option that does not exist, with the most similar one that does."""
+    guess = get_close_matches(name, list(known), n=1)
+    hint = f" (did you mean {guess[0]!r}?)" if guess else ""
+    return InputError(f"no option {name!r}{hint}.")
+
+
+def with_alternatives(options: object, name: str, expectation: str) -> str:
+    """What an option takes, in words, with the words and None that it takes as well."""
+    return _either([expectation, *_alternatives(option_types(type(options))[name])])
 
 
 def option_types(options: type) -> dict[str, Any]:
@@ -59,8 +121,8 @@ def expected(hint: Any) -> str:
     names = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
     kind_names = [name for kind, name in names.items() if kind in kinds]
     if words and not kind_names:
-        return f"one of {', '.join(words)}"
-    return " or ".join([*kind_names, *map(repr, words)])
+        return _either([f"one of {', '.join(words)}", *_alternatives(hint)[len(words) :]])
+    return _either([*kind_names, *_alternatives(hint)])
 
 
 def read_value(value: object, hint: Any) -> Any:
@@ -87,6 +149,16 @@ def read_value(value: object, hint: Any) -> Any:
     if not fits(value, hint):
         raise ValueError
     return float(value) if float in kinds and isinstance(value, int) else value
+
+
+def _alternatives(hint: Any) -> list[str]:
+    """The words of a hint, and None if it may be left open."""
+    return [*map(repr, _words(hint)), *["None"] * (type(None) in _kinds(hint))]
+
+
+def _either(choices: Sequence[str]) -> str:
+    *others, last = choices
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def _kinds(hint: Any) -> set[Any]:

@@ -97,7 +97,7 @@ def _beginning(value: Any, room: int) -> str:
         return repr(value[:room])[: None if len(value) <= room else room]
     if not isinstance(value, (list, dict)):
         try:
-            return repr(value)
+            return " ".join(line.strip() for line in repr(value).split("\n"))  # that of a model has many
         except (ValueError, RecursionError):  # an integer of thousands of digits
             return f"a {type(value).__name__} too large to show"
     opening, closing = "[]" if isinstance(value, list) else "{}"

@@ -18,7 +18,8 @@ def drawn_map() -> NodeMap:
     """Forty nodes, ten of each group; the first of 'a' has the label 'b', too."""
     found = random_map(40, [*classes("a", "b"), *GREY])
     first, *others = found.points
-    return replace(found, points=(replace(first, others=(found.groups[1],)), *others))
+    near = {"text": "What it is about.", "neighbors": ("Jane Doe", "ACL"), "degree": 7}
+    return replace(found, points=(replace(first, others=(found.groups[1],), **near), *others))
 
 
 @pytest.fixture
@@ -89,3 +90,13 @@ def test_a_point_under_the_mouse_has_a_tip(page: Any) -> None:
     page.wait_for_function("() => !tip.hidden")
     assert page.evaluate("pointed") >= 0
     assert page.locator("#tip strong").inner_text().startswith("Node number")
+
+
+def test_a_tip_has_the_text_and_some_neighbours(page: Any) -> None:
+    page.fill("#query", page.evaluate("nodes.find((node) => (node[NEAR] || []).length)[NAME]"))
+    page.press("#query", "Enter")
+    page.wait_for_function("() => !tip.hidden")
+    told = page.locator("#tip").inner_text()
+    assert "What it is about." in told
+    assert "Jane Doe" in told
+    assert "ACL" in told

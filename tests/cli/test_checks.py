@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from heterformer.network.store import Network
 from heterformer.training.options import TrainingOptions
 from heterformer.training.run import Run
 from tests.networks import Tables
@@ -18,11 +19,35 @@ WRONG = {
     "train NET FILE": "file.txt: is a file, expected the folder of a run.",
     "train NET new --init nowhere": "--init is 'nowhere', expected the folder of a run",
     "train NET new --backbone RUN/typo": "run/typo: no such folder, and no name that a model hub",
+    "train NET WRITTEN": "written: exists and is not a run; choose another name.",
+    "train NET new --backbone WRITTEN": "written: holds no model, expected a folder with a config.json.",
+    "train NET new --split.file FILE": "file.txt: not a split, expected a Parquet table with the columns",
+    "train NET new --max-steps ten": "--max-steps is 'ten', expected a whole number or None.",
+    "train NET new --max_steps=1.5": "--max_steps is '1.5', expected a whole number or None.",
+    "train NET new --second-hop many": "--second-hop is 'many', expected a whole number, 'auto' or None.",
+    "train NET new --precision fp32": "--precision is 'fp32', expected one of no, bf16, fp16, auto.",
+    "train NET new --model heteroformer": "--model is 'heteroformer', expected one of heterformer, ",
+    "train NET new --learning-rate fast": "--learning-rate is 'fast', expected a number.",
+    "compare NET new --vocabulary all": "--vocabulary is 'all', expected a whole number.",
+    "embed RUN new --dtype float8": "--dtype is 'float8', expected one of float32, float16.",
+    "search RUN kernels --top few": "--top is 'few', expected a whole number.",
     "train NET new --split.file nowhere.parquet": "nowhere.parquet: no such file, expected a table of pairs.",
     "train --lerning-rate 3": "'heterformer train' has no option --lerning-rate (did you mean "
     "--learning-rate or --new-learning-rate?).",
     "train NET new --model bert --textless-dim 8": "--model bert has no option --textless-dim.",
     "compare NET new --modles bert": "no option --modles (did you mean --models?).",
+    "compare NET WRITTEN": "written: exists and is not a comparison; choose another name.",
+    "compare NET new --seeds 0 0": "--seeds are 0, 0, expected different whole numbers, 0 to",
+    "compare NET new --seeds 0 a": "--seeds has 'a', expected a whole number.",
+    "compare NET new --models heteformer": "--models has 'heteformer', expected one of all, models, ",
+    "evaluate RUN --parts train": "--parts has 'train', expected one of validation, test.",
+    "plan NET --counts papre=5": "--counts has 'papre=5', expected TYPE=NUMBER with a type of paper",
+    "finetune RUN new --label-fraction 2": "--label-fraction is 2.0, expected a share above 0 and up to 1.",
+    "push RUN a-b": "the repository is 'a-b', expected OWNER/NAME.",
+    "map RUN --out FILE": "file.txt: is a file, expected the folder to write the map into.",
+    "map RUN --vectors FILE": "file.txt: holds no vectors, expected what 'heterformer embed' wrote",
+    "search RUN kernels --vectors FILE": "file.txt: holds no vectors, expected what",
+    "search RUN kernels --student RUN": "run: not a student, expected a folder that 'heterformer distill'",
     "compare nowhere.net new": "nowhere.net: not a network",
     "plan nowhere.net": "nowhere.net: not a network",
     "dataset debian new.net --kep 3": "'heterformer dataset debian' has no option --kep.",
@@ -32,6 +57,8 @@ WRONG = {
     "search RUN --json --type paper --top 3 kernel methods": 'in quotes: "kernel methods".',
     "search RUN kernels --tpo 3": "'heterformer search' has no option --tpo (did you mean --top",
     "search RUN kernels --type papre": "--type is 'papre', expected one of 'paper'.",
+    "search BOTH --like p1": "--like-type is missing: 'p1' is the id of a paper and the name of author 'a1'",
+    "explain BOTH p1": "--type is missing: 'p1' is the id of a paper and the name of author 'a1'",
     "search RUN --like p9": "there is no paper with the id or name 'p9'",
     "search RUN kernels --where year<": "the filter, position 6: found the end, expected a string",
     "search RUN kernels --network nowhere.net": "nowhere.net: not a network",
@@ -106,10 +133,22 @@ def refused(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     (run / "config.json").write_text(json.dumps({"schema": network.schema.to_dict()}), encoding="utf-8")
     (folder / "file.txt").write_text("kernels\n", encoding="utf-8")
     (folder / "empty.txt").write_text("\n \n", encoding="utf-8")
+    both = Network.from_frames(
+        {
+            "nodes": {"paper": {"text": "title"}, "author": {"name": "name"}},
+            "relations": {"by": {"from": "paper", "to": "author", "column": "author"}},
+        },
+        {
+            "paper": {"id": ["p1", "p2"], "title": ["A", "B"], "author": ["a1", "a2"]},
+            "author": {"id": ["a1", "a2"], "name": ["p1", "Bo"]},
+        },
+        out=folder / "both.net",
+    )
+    Run(folder / "both").start(both, TrainingOptions().resolved())
     places = {"NET": network.path, "RUN": run, "FILE": folder / "file.txt", "EMPTY": folder / "empty.txt"}
     (folder / "written").mkdir()
     (folder / "written" / "vectors.json").write_text("{}", encoding="utf-8")
-    places["WRITTEN"] = folder / "written"
+    places |= {"WRITTEN": folder / "written", "BOTH": folder / "both"}
     lines = {}
     for typed in WRONG:
         words = typed.split()

@@ -19,7 +19,7 @@ from tests.failing import Failed
     ("typed", "expected"),
     [
         ("evaluate run --labels.min-members 0", "--labels.min-members is 0, expected at least 1."),
-        ("evaluate run --labels.top-classes 1", "--labels.top-classes is 1, expected at least 2."),
+        ("evaluate run --labels.top-classes 1", "--labels.top-classes is 1, expected at least 2 or None."),
         ("evaluate run --classification.repeats 0", "--classification.repeats is 0, expected more than 0."),
         ("evaluate run --clustering.runs 0", "--clustering.runs is 0, expected at least 1."),
         ("evaluate run --map.perplexity nan", "--map.perplexity is nan, expected a number."),
@@ -41,9 +41,9 @@ from tests.failing import Failed
             "train net run --neighbor-states live --refresh-every 5",
             "--refresh-every is 5, but --neighbor-states is live; only cached states are refreshed.",
         ),
-        ("plan net --embed.all-neighbors 0", "--embed.all-neighbors is 0, expected at least 1."),
+        ("plan net --embed.all-neighbors 0", "--embed.all-neighbors is 0, expected at least 1 or None."),
         ("plan net --scale 0", "--scale is 0.0, expected more than 0."),
-        ("embed run out --all-neighbors 0", "--all-neighbors is 0, expected at least 1."),
+        ("embed run out --all-neighbors 0", "--all-neighbors is 0, expected at least 1 or None."),
         ("search run query --top 0", "--top is 0, expected at least 1."),
         (
             "train net run --seed " + "9" * 40,

@@ -135,7 +135,7 @@ def test_what_is_asked_for_in_vain(tmp_path: Path, capsys: pytest.CaptureFixture
     assert failed(capsys, *words, "--models").startswith("--models is empty, expected models")
     assert (
         failed(capsys, *words, "--seeds", "-1")
-        == "--seeds are -1, expected different ones, 0 to 2,147,483,647."
+        == "--seeds are -1, expected different whole numbers, 0 to 2,147,483,647."
     )
     assert not (tmp_path / "cmp").exists()
 

@@ -76,6 +76,9 @@ def test_what_is_to_come_is_announced_before_the_first_run(
     )
     assert len(said) == 6
     assert "".join(line for line in said[0].splitlines(keepends=True) if "6 runs" in line) == announced
+    assert ("Estimate by a few timed steps of Heterformer: at most about" in said[0]) == (
+        not options.max_steps
+    )
 
 
 def test_a_network_is_given_by_its_folder_and_options_by_name(tmp_path: Path) -> None:
@@ -194,7 +197,7 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seeds", [(), (1, 1)])
 def test_seeds_must_differ(tmp_path: Path, seeds: tuple[int, ...]) -> None:
-    with pytest.raises(InputError, match="expected different ones"):
+    with pytest.raises(InputError, match="expected different whole numbers"):
         pretended_comparison(tmp_path / "out", SKILL, seeds=seeds)
     assert not (tmp_path / "out").exists()
 

@@ -109,8 +109,8 @@ def test_nobody_has_one_class_only() -> None:
     ("options", "complaint"),
     [
         ({"runs": 0}, "runs is 0, expected at least 1."),
-        ({"sample": 1}, "sample is 1, expected at least 2."),
-        ({"top_classes": 1}, "top_classes is 1, expected at least 2."),
+        ({"sample": 1}, "sample is 1, expected at least 2 or None."),
+        ({"top_classes": 1}, "top_classes is 1, expected at least 2 or None."),
         ({"seed": -1}, "seed is -1, expected 0 to 2,147,483,647."),
     ],
 )

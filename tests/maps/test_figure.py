@@ -108,6 +108,13 @@ def test_title_and_caption_say_what_is_shown(tmp_path: Path, monkeypatch: pytest
     assert captions == [meaning, f"{meaning}; author nodes are placed among the texts closest to them"]
 
 
+def test_three_types_are_listed_as_in_a_sentence() -> None:
+    names = ("paper", "author", "venue")
+    found = replace(random_map(30, types(*names), names), placed=names[1:])
+    assert found.contents == "t-SNE of 30 paper, author and venue nodes"
+    assert found.caption.endswith("author and venue nodes are placed among the texts closest to them")
+
+
 def test_no_name_covers_another_or_leaves_the_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All classes are densest at one of the two sides."""
     found = drawings(monkeypatch)

@@ -27,7 +27,7 @@ from heterformer.models import HeterformerConfig
         ("temperature", 0, "temperature is 0, expected a positive number."),
         ("temperature", True, "temperature is True, expected a positive number."),
         ("aggregation_heads", 5, "aggregation_heads is 5, expected a divisor of the backbone's width 768."),
-        ("aggregation_heads", -1, "aggregation_heads is -1, expected a positive whole number."),
+        ("aggregation_heads", -1, "aggregation_heads is -1, expected a positive whole number or None."),
     ],
 )
 def test_a_bad_option_is_named(option: str, value: Any, message: str) -> None:

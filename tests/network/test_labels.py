@@ -472,7 +472,7 @@ def test_no_labelled_node() -> None:
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ({"top_classes": 1}, "top_classes is 1, expected at least 2."),
+        ({"top_classes": 1}, "top_classes is 1, expected at least 2 or None."),
         ({"min_members": 0}, "min_members is 0, expected at least 1."),
         ({"textless_share": 0.0}, "textless_share is 0.0, expected a share above 0 and up to 1."),
         ({"textless_share": 1.1}, "textless_share is 1.1, expected a share above 0 and up to 1."),

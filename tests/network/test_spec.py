@@ -108,9 +108,17 @@ MISTAKES = [
         "relations.cites: unknown key 'zzz', the keys are 'from', 'to', 'file', 'columns', 'column', "
         "'separator', 'delimiter', 'weight', 'time', 'unknown'.",
     ),
-    (f"{PAPER}.delimiter", ", ", "nodes.paper.delimiter: found ', ', expected one character such as ';'."),
+    (
+        f"{PAPER}.delimiter",
+        ", ",
+        "nodes.paper.delimiter: found ', ', expected one ASCII character such as ';'.",
+    ),
     (f"{PAPER}.delimiter", '"', "nodes.paper.delimiter: found '\"', which cannot separate columns."),
-    (f"{CITES}.delimiter", "→", "relations.cites.delimiter: found '→', expected one character such as ';'."),
+    (
+        f"{CITES}.delimiter",
+        "→",
+        "relations.cites.delimiter: found '→', expected one ASCII character such as ';'.",
+    ),
     ("nodes", DELETED, "the file: the key 'nodes' is missing."),
     (f"{CITES}.to", DELETED, "relations.cites: the key 'to' is missing."),
     ("nodes", ["paper"], "nodes: found ['paper'], expected a mapping of keys to values."),

@@ -27,6 +27,7 @@ def test_loss_and_validation(run: Run, tmp_path: Path, monkeypatch: pytest.Monke
     (path,) = draw_run(run, tmp_path / "figures")
     assert path == tmp_path / "figures" / "training.png"
     check_picture(path)
+    assert written[0].axes[0].get_title() == "training loss, and its mean"
     loss, smoothed = written[0].axes[0].lines
     assert list(loss.get_ydata()) == [3.0 / step for step in range(1, 101)]
     assert list(smoothed.get_xdata()) == [3 + 5 * part for part in range(20)]  # of five steps each
@@ -51,10 +52,12 @@ def test_validation_begins_at_step_0_and_the_best_step_is_marked(
     assert all(float(tick).is_integer() for tick in right.get_xticks())
 
 
-def test_a_run_that_was_not_validated_yet(run: Run, tmp_path: Path) -> None:
+def test_a_run_that_was_not_validated_yet(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run.log(step=1, loss=3.0)
+    written = drawings(monkeypatch)
     (path,) = draw_run(run, tmp_path / "figures")
     check_picture(path)
+    assert written[0].axes[0].get_title() == "training loss"  # too few steps for a mean
 
 
 def test_a_run_without_a_step(run: Run, tmp_path: Path) -> None:

@@ -61,22 +61,22 @@ def written(path: Path, **values: Any) -> Path:
     [
         ("batch_size", 1, "batch_size is 1, expected more than 1."),
         ("epochs", 0, "epochs is 0, expected more than 0."),
-        ("max_steps", -1, "max_steps is -1, expected 0 or more."),
-        ("max_minutes", -0.5, "max_minutes is -0.5, expected more than 0."),
+        ("max_steps", -1, "max_steps is -1, expected at least 0 or None."),
+        ("max_minutes", -0.5, "max_minutes is -0.5, expected more than 0 or None."),
         ("patience", 0, "patience is 0, expected more than 0."),
-        ("evaluate_every", 0, "evaluate_every is 0, expected more than 0."),
+        ("evaluate_every", 0, "evaluate_every is 0, expected more than 0 or None."),
         ("validation_pairs", 0, "validation_pairs is 0, expected more than 0."),
         ("learning_rate", 0.0, "learning_rate is 0.0, expected more than 0."),
-        ("new_learning_rate", -1.0, "new_learning_rate is -1.0, expected more than 0."),
+        ("new_learning_rate", -1.0, "new_learning_rate is -1.0, expected more than 0 or 'auto'."),
         ("textless_learning_rate", 0.0, "textless_learning_rate is 0.0, expected more than 0."),
         ("adam_epsilon", 0.0, "adam_epsilon is 0.0, expected more than 0."),
-        ("max_grad_norm", 0.0, "max_grad_norm is 0.0, expected more than 0."),
+        ("max_grad_norm", 0.0, "max_grad_norm is 0.0, expected more than 0 or None."),
         (
             "popularity_correction",
             -0.5,
             "popularity_correction is -0.5, expected 'auto' or a number from 0 to 10.",
         ),
-        ("refresh_every", 0, "refresh_every is 0, expected more than 0."),
+        ("refresh_every", 0, "refresh_every is 0, expected more than 0, 'auto' or None."),
         (
             "refresh_every",
             5,
@@ -336,8 +336,8 @@ def test_an_earlier_name_of_a_task_is_read(parse: Parse, tmp_path: Path) -> None
 def test_an_unknown_preset_or_model_is_refused(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         cli.main(["train", "net", "run", flag, "rock"])
-    assert caught.value.code == 2
-    assert "rock" in capsys.readouterr().err
+    assert caught.value.code == 1
+    assert f"{flag} is 'rock', expected one of " in capsys.readouterr().err
 
 
 def test_help_needs_no_configuration(capsys: pytest.CaptureFixture[str]) -> None:
@@ -561,3 +561,9 @@ def test_what_may_not_change_decides_the_result() -> None:
 def test_flags_ask_for_the_options_they_were_made_of(parse: Parse, options: TrainingOptions) -> None:
     assert parse(*training_flags(options)) == options
     assert parse(*training_flags(options.resolved())).resolved() == options.resolved()
+
+
+def test_a_refused_second_hop_names_every_value_it_takes() -> None:
+    with pytest.raises(InputError) as caught:
+        TrainingOptions.from_flat({"second_hop": 0})
+    assert str(caught.value) == "second_hop is 0, expected a positive whole number, 'auto' or None."

@@ -63,7 +63,7 @@ def test_a_new_run_takes_no_folder_that_holds_something_else(tmp_path: Path) -> 
 def test_a_new_run_takes_no_files_place(tmp_path: Path) -> None:
     path = tmp_path / "thesis.tex"
     path.write_text("years of work")
-    assert "exists and is not a run" in complaint(Run(path).start, tiny_network(), OPTIONS)
+    assert "is a file, expected the folder of a run" in complaint(Run(path).start, tiny_network(), OPTIONS)
     assert path.read_text() == "years of work"
 
 

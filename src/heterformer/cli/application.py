@@ -128,6 +128,8 @@ def _check_words(name: str, words: list[str]) -> None:
     """Refuse flags that a command does not have, and a query without quotes; tyro would miss an argument."""
     if name in COMMANDS and name != "dataset":
         check_values(COMMANDS[name], words)
+    if name in TRAINING:
+        check_values(EveryModelOptions, words)
     if name == "search":
         check_one_query(words)  # flags may be node types
     elif name == "dataset":

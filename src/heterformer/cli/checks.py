@@ -18,6 +18,7 @@ from heterformer.errors import InputError, OptionError, ReportedElsewhereError
 from heterformer.explanation.options import ExplainOptions
 from heterformer.files import check_new
 from heterformer.maps.options import MapOptions
+from heterformer.plan.options import PlanOptions
 from heterformer.prediction.options import PredictOptions
 from heterformer.recommendation.options import RecommendOptions
 from heterformer.search.options import SearchOptions
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from heterformer.network.store import Network
 
 P = ParamSpec("P")
+PARQUET = b"PAR1"  # with which a table begins
 
 
 def is_local_main() -> bool:
@@ -52,8 +54,9 @@ def _reported_once(check: Callable[P, None]) -> Callable[P, None]:
 @_reported_once
 def check_train(network: Path, run: Path, options: TrainingOptions) -> None:
     """The network, the run folder, and what the model starts from."""
-    from heterformer.models.plm.minilm import check_source
+    from heterformer.models.plm.minilm import check_backbone
     from heterformer.models.registry import model_name
+    from heterformer.network.split.split import SplitTable
     from heterformer.network.store import Network
     from heterformer.training.run_folder import RunFolder
 
@@ -61,14 +64,16 @@ def check_train(network: Path, run: Path, options: TrainingOptions) -> None:
     folder = RunFolder(run)
     if folder.exists:
         folder.config()
-    elif run.is_file():
-        raise InputError(f"{run}: is a file, expected the folder of a run.")
+    else:
+        folder.check_free()
     if options.init is not None:
         model_name(options.init)
     if not folder.started:  # a run that is resumed has all it needs
-        check_source(options.model.backbone)
-    if options.split.file is not None and not Path(options.split.file).is_file():
-        raise InputError(f"{options.split.file}: no such file, expected a table of pairs.")
+        check_backbone(options.model.backbone)
+    if options.split.file is not None:
+        if not Path(options.split.file).is_file():
+            raise InputError(f"{options.split.file}: no such file, expected a table of pairs.")
+        SplitTable.open(options.split.file)
 
 
 def check_run(run: Path, network: Path | None = None) -> None:
@@ -116,11 +121,12 @@ def check_embed(
             known = ", ".join(map(repr, opened.schema.node_types))
             raise OptionError(options, "types", f"has {node_type!r}, expected some of {known}.")
     if since is not None:
-        _check_vectors(since)
+        _check_exists(since)
 
 
 def check_search(run: Path, query: str, options: SearchOptions) -> None:
     """The run, the network, and every node and type that the query names."""
+    from heterformer.models.student_folder import check_student
     from heterformer.network.lookup import node_type_or_none
     from heterformer.search.resolve import resolve_query
 
@@ -146,6 +152,8 @@ def check_search(run: Path, query: str, options: SearchOptions) -> None:
     )
     if options.vectors is not None:
         _check_vectors(options.vectors)
+    if options.student is not None:
+        check_student(options.student)
 
 
 def check_explain(run: Path, node: str, options: ExplainOptions, network: Path | None) -> None:
@@ -205,10 +213,31 @@ def check_distill(run: Path, out: Path) -> None:
     _network(run, None)
 
 
-def check_push(path: Path) -> None:
-    """A run or a student."""
+def check_compare(network: Path, out: Path, seeds: Sequence[int], *, table_only: bool) -> None:
+    """The network, the place of the output unless it is to be there, and the seeds."""
+    from heterformer.comparison.folder import check_free
+    from heterformer.comparison.options import check_seeds
+
+    check_network(network)
+    if not table_only:
+        check_free(out)
+    check_seeds(seeds)
+
+
+def check_plan(network: Path, options: PlanOptions) -> None:
+    """The network, and the types whose numbers are given."""
+    from heterformer.network.store import Network
+
+    options.counts_for(Network.open(network).schema.counts)
+
+
+def check_push(path: Path, repository: str) -> None:
+    """A run or a student, and a name that a repository may have."""
     from heterformer.models.student_folder import is_student
+    from heterformer.publishing.options import check_repository
     from heterformer.training.run_folder import RunFolder
+
+    check_repository(repository)
 
     if not is_student(path):
         RunFolder(path).config()
@@ -223,10 +252,14 @@ def check_plot(path: Path) -> None:
         RunFolder(path).config()
 
 
-def check_map(run: Path, options: MapOptions, vectors: Path | None, network: Path | None) -> None:
-    """The run, and the types and classes to show."""
+def check_map(
+    run: Path, options: MapOptions, vectors: Path | None, network: Path | None, out: Path | None
+) -> None:
+    """The run, the place of the output, and the types and classes to show."""
     from heterformer.maps.core import Selection
 
+    if out is not None and out.is_file():
+        raise InputError(f"{out}: is a file, expected the folder to write the map into.")
     opened = _network(run, network)
     Selection.choose(opened, opened.schema.node_types, options)
     if vectors is not None:
@@ -240,5 +273,18 @@ def _network(run: Path, network: Path | None) -> Network:
 
 
 def _check_vectors(path: Path) -> None:
+    """A folder, or a file that begins as Parquet does; what it holds is read later."""
+    _check_exists(path)
+    if path.is_file() and _beginning(path, len(PARQUET)) != PARQUET:
+        expected = "expected what 'heterformer embed' wrote or a Parquet table"
+        raise InputError(f"{path}: holds no vectors, {expected}.")
+
+
+def _beginning(path: Path, count: int) -> bytes:
+    with path.open("rb") as file:
+        return file.read(count)
+
+
+def _check_exists(path: Path) -> None:
     if not path.exists():
         raise InputError(f"{path}: no such file or folder, expected vectors of 'heterformer embed'.")

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
 from functools import wraps
-from itertools import zip_longest
+from itertools import takewhile, zip_longest
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from tyro.conf import Positional, Suppress
 
 from heterformer.errors import LONGEST_VALUE, InputError, OptionError
+from heterformer.options import expected
 from heterformer.search.options import SearchOptions
+from heterformer.training.options import current_tasks
 from heterformer.untrusted import is_text
 
 
@@ -119,17 +121,19 @@ def check_unicode(words: Sequence[str]) -> None:
 
 
 def check_values(owner: Any, words: Sequence[str]) -> None:
-    """Refuse what tyro takes for a value of its type, or echoes.
+    """Refuse a value of a number or a choice that is none, in one sentence, and what tyro lets pass.
 
     That is an empty path, which would be the working folder, NaN, and endless numbers.
     """
     hints = dict(_flag_hints(owner))
-    for word, following in zip_longest(words, words[1:]):
+    for number, (word, following) in enumerate(zip_longest(words, words[1:])):
         flag, equals, value = word.partition("=")
         name = flag.removeprefix("--").replace("_", "-")
         if not flag.startswith("--") or name not in hints:
             continue
         value, hint = value if equals else following, hints[name]
+        if get_origin(hint) is tuple and not equals:
+            _check_list(flag, takewhile(lambda w: not w.startswith("--"), words[number + 1 :]), hint)
         if value is None or (value.startswith("--") and not equals):
             continue
         if not value and Path in _parts(hint):
@@ -138,6 +142,32 @@ def check_values(owner: Any, words: Sequence[str]) -> None:
             raise InputError(f"{flag} is {value}, expected a number.")
         if len(value) > LONGEST_VALUE and not {Path, str} & set(_parts(hint)):
             raise InputError(f"{flag} is {value!r}, expected at most {LONGEST_VALUE} characters.")
+        if get_origin(hint) is not tuple and not _is_value(value, hint):
+            raise InputError(f"{flag} is {value!r}, expected {expected(hint)}.")
+
+
+def _check_list(flag: str, values: Iterable[str], hint: Any) -> None:
+    element = get_args(hint)[0]
+    for value in current_tasks(values):  # an earlier name of a task is a value, too
+        if not _is_value(value, element):
+            raise InputError(f"{flag} has {value!r}, expected {expected(element)}.")
+
+
+def _is_value(value: str, hint: Any) -> bool:
+    """Whether a word can be a value of the type; types that are no numbers or choices are left to tyro."""
+    for part in _parts(hint):
+        if part in (int, float):
+            try:
+                part(value)
+            except ValueError:
+                continue
+            return True
+        if part is type(None):
+            if value == "None":
+                return True
+        elif get_origin(part) is not Literal or value in map(str, get_args(part)):
+            return True
+    return False
 
 
 def search_flags() -> list[str]:

@@ -12,10 +12,11 @@ from typing import Any
 
 import yaml
 
+from heterformer.comparison.budget import say_budget
 from heterformer.comparison.child_process import run_in_child
-from heterformer.comparison.folder import CONFIG, is_comparison
+from heterformer.comparison.folder import CONFIG, check_free, is_comparison
 from heterformer.comparison.job import LIMITS, Job
-from heterformer.comparison.options import ComparisonOptions
+from heterformer.comparison.options import ComparisonOptions, check_seeds
 from heterformer.comparison.results import Comparison, ComparisonSetup, gathered
 from heterformer.comparison.tuning import check_tuning, trial_jobs, tune, tuned_in
 from heterformer.comparison.variants import VARIANTS, Variant, check_common, chosen_variants
@@ -25,7 +26,6 @@ from heterformer.models.options import EveryModelOptions, ModelOptions, every_mo
 from heterformer.network.labels import labelled_types
 from heterformer.network.split.draw import make_split
 from heterformer.network.store import Network
-from heterformer.options import MAX_SEED
 from heterformer.progress import say, waiting
 from heterformer.training.keywords import training_options
 from heterformer.training.options import TrainingOptions
@@ -75,9 +75,9 @@ def compare(
     """
     network = network if isinstance(network, Network) else Network.open(network)
     out, options = Path(out), training_options(options, keywords)
-    if len(set(seeds)) != len(seeds) or not all(0 <= s <= MAX_SEED for s in seeds or [-1]):
-        values = ", ".join(map(str, seeds)) or "none"
-        raise OptionError(None, "seeds", f"are {values}, expected different ones, 0 to {MAX_SEED:,}.")
+    check_seeds(seeds)
+    if isinstance(models, str):
+        raise OptionError(None, "models", f"is {models!r}, expected a list of names, [{models!r}].")
     if not (models := tuple(models)):
         problem = "is empty, expected models, ablations or groups, such as 'models'."
         raise OptionError(None, "models", problem)
@@ -92,7 +92,7 @@ def compare(
     runs = [
         Job(out, network.path, variant, seed, options, evaluation) for variant in variants for seed in seeds
     ]
-    say_budget(network, options, sum(not job.is_done() for job in runs), len(variants) * evaluation.tune)
+    say_budget(network, options, [job for job in runs if not job.is_done()], len(variants) * evaluation.tune)
     rates = _tuned_rates(network, out, variants, seeds[0], options, evaluation, runner)
     jobs = [replace(job, tuned=rates.get(job.variant.name)) for job in runs]
     to_do = [job for job in jobs if not job.is_done()]
@@ -146,21 +146,6 @@ def _tuned_rates(
     return rates
 
 
-def say_budget(network: Network, options: TrainingOptions, runs: int, trials: int) -> None:
-    """What is to come, before it starts."""
-    if not runs:
-        return
-    pairs = len(make_split(network, options.split).train)
-    epoch = max(1, pairs // options.batch_size + (pairs % options.batch_size > 1))
-    counted = f"{runs} run{'s' * (runs != 1)}" + (f" and up to {trials} trials" if trials else "")
-    if options.max_steps is None and options.max_minutes is None:
-        most = f"until early stopping, at most {options.epochs} epochs of {epoch:,} steps"
-        limits = "'max_steps', 'max_minutes' or 'epochs' sets a budget"
-        say(f"{counted}, one after the other, each {most}; {limits}.")
-    elif options.max_steps is not None and options.max_steps < epoch:
-        say(f"{counted} of {options.max_steps:,} steps each, less than an epoch ({epoch:,} steps).")
-
-
 def finished_comparison(out: Path, network: Path | None = None) -> Comparison:
     """What a comparison's folder holds by now; nothing is trained. The network may have moved."""
     config = _config(out)
@@ -202,8 +187,8 @@ def _settle(network: Network, out: Path, options: TrainingOptions, evaluation: C
     """Make the folder, or see that it is one of a comparison with the same options."""
     if is_comparison(out):
         _check(network, out, options, evaluation)
-    elif out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise InputError(f"{out}: exists and is not a comparison; choose another name.")
+    else:
+        check_free(out)
     values = {"network": str(network.path.resolve()), "fingerprint": network.fingerprint}
     chosen = {"options": options.to_dict(), "evaluation": evaluation.to_dict()}
     with _made(out):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -11,8 +11,10 @@ from tyro.conf import Suppress
 from heterformer.errors import OptionError
 from heterformer.evaluation.options import LABEL_TASKS, ClassificationOptions, ClusteringOptions, LabelTask
 from heterformer.network.label_options import LabelOptions
+from heterformer.options import MAX_SEED
 from heterformer.training.options import Task, TrainingOptions, current_tasks
 from heterformer.training.supervision_options import SupervisionOptions
+from heterformer.untrusted import short_repr
 
 ComparedTask = Literal["link_prediction", "classification", "clustering"]
 MOST_TRIALS = 7
@@ -74,3 +76,14 @@ class ComparisonOptions:
         made = {name: group(**values[name]) for name, group in groups.items()}
         made["clustering"] = ClusteringOptions(**values["clustering"])
         return cls(**{**values, "tasks": current_tasks(values["tasks"]), **made})
+
+
+def check_seeds(seeds: Sequence[int]) -> None:
+    """Refuse what is no list of seeds, or has one twice."""
+    if not isinstance(seeds, Sequence):
+        raise OptionError(None, "seeds", f"is {short_repr(seeds)}, expected a list, such as [0, 1, 2].")
+    whole = all(isinstance(seed, int) and 0 <= seed <= MAX_SEED for seed in seeds or [-1])
+    if not whole or len(set(seeds)) != len(seeds):
+        values = ", ".join(map(str, seeds)) or "none"
+        expected = f"expected different whole numbers, 0 to {MAX_SEED:,}"
+        raise OptionError(None, "seeds", f"are {values}, {expected}.")

@@ -12,6 +12,7 @@ from heterformer.distillation.onnx_export import check_onnx_is_installed, export
 from heterformer.distillation.options import DistillOptions
 from heterformer.evaluation.open_run import open_run
 from heterformer.files import CARD, check_new, new_folder
+from heterformer.options import with_keywords
 
 
 def distill(
@@ -41,7 +42,7 @@ def distill(
         (384,)
         >>> answer = Searcher("runs/papers", student="papers-student").search("news recommendation")
     """
-    out, options = Path(out), replace(options or DistillOptions(), **keywords)
+    out, options = Path(out), with_keywords(options or DistillOptions(), keywords)
     check_new(out)
     if options.onnx:
         check_onnx_is_installed()

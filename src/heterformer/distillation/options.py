@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from heterformer.errors import OptionError
-from heterformer.options import check_seed
+from heterformer.options import check_at_least, check_seed
 
 
 @dataclass(frozen=True)
@@ -37,10 +37,7 @@ class DistillOptions:
     def __post_init__(self) -> None:
         least = {"epochs": 1, "max_steps": 1, "batch_size": 2, "negatives": 0, "ranking_weight": 0}
         check_seed(self)
-        for name, bound in least.items():
-            value = getattr(self, name)
-            if value is not None and not value >= bound:
-                raise OptionError(self, name, f"is {value}, expected at least {bound}.")
+        check_at_least(self, least)
         if not self.learning_rate > 0:
             problem = f"is {self.learning_rate}, expected a positive number."
             raise OptionError(self, "learning_rate", problem)

@@ -6,7 +6,6 @@ import json
 import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, overload
 
@@ -26,6 +25,7 @@ from heterformer.errors import InputError, OptionError
 from heterformer.files import file_lock, write_text
 from heterformer.models.contract import NodeEncoder
 from heterformer.network.store import Network
+from heterformer.options import with_keywords
 from heterformer.progress import say
 from heterformer.states.row_file import PART
 from heterformer.temporary import remove_path
@@ -103,9 +103,7 @@ def embed(
         >>> embed(model, network, out="papers.parquet").types
         ('paper', 'author', 'venue')
     """
-    if "types" in keywords:
-        keywords["types"] = tuple(keywords["types"])
-    options = replace(options or EmbedOptions(), **keywords)
+    options = with_keywords(options or EmbedOptions(), keywords)
     if not isinstance(model, NodeEncoder):
         problem = f"the model is {short_repr(model)}, expected a model"
         raise InputError(f"{problem}; load_model gives that of a run's folder.")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from heterformer.errors import OptionError
-from heterformer.options import check_seed
+from heterformer.options import check_at_least, check_seed
 
 Precision = Literal["float32", "bf16"]
 
@@ -36,5 +35,4 @@ class EmbedOptions:
 
     def __post_init__(self) -> None:
         check_seed(self)
-        if self.all_neighbors is not None and self.all_neighbors < 1:
-            raise OptionError(self, "all_neighbors", f"is {self.all_neighbors}, expected at least 1.")
+        check_at_least(self, {"all_neighbors": 1})

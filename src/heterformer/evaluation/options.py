@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Annotated, Literal, get_args
 
 from tyro.conf import arg
@@ -11,7 +11,7 @@ from heterformer.embedding.options import Precision
 from heterformer.errors import OptionError
 from heterformer.maps.options import MapOptions
 from heterformer.network.label_options import LabelOptions
-from heterformer.options import check_seed
+from heterformer.options import check_above, check_at_least, check_seed
 
 LabelTask = Literal["classification", "clustering"]
 LABEL_TASKS: tuple[LabelTask, ...] = get_args(LabelTask)
@@ -43,9 +43,7 @@ class ClassificationOptions:
 
     def __post_init__(self) -> None:
         check_seed(self)
-        for name, value in asdict(self).items():
-            if name != "seed" and value is not None and not value > 0:
-                raise OptionError(self, name, f"is {value}, expected more than 0.")
+        check_above(self, {option.name: 0 for option in fields(self) if option.name != "seed"})
         if self.hidden > MAX_HIDDEN:
             raise OptionError(self, "hidden", f"is {self.hidden}, expected at most {MAX_HIDDEN:,}.")
 
@@ -69,11 +67,7 @@ class ClusteringOptions:
 
     def __post_init__(self) -> None:
         check_seed(self)
-        least = {"runs": 1, "sample": 2, "top_classes": 2}
-        for name, bound in least.items():
-            value = getattr(self, name)
-            if value is not None and value < bound:
-                raise OptionError(self, name, f"is {value}, expected at least {bound}.")
+        check_at_least(self, {"runs": 1, "sample": 2, "top_classes": 2})
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from heterformer.network.labels import label_lists
 from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
 from heterformer.progress import say
+from heterformer.tables import listed
 
 if TYPE_CHECKING:  # it takes seconds to import, and choosing nodes needs none of it
     from heterformer.embedding.node_vectors import Vectorized
@@ -81,7 +82,7 @@ class NodeMap:
         """Which nodes are shown, and how many of how many."""
         count = f"{len(self.points):,}"
         sample = count if len(self.points) == self.nodes else f"{count} of {self.nodes:,}"
-        return f"t-SNE of {sample} {' and '.join(self.types)} nodes"
+        return f"t-SNE of {sample} {listed(self.types)} nodes"
 
     @property
     def caption(self) -> str:
@@ -89,7 +90,7 @@ class NodeMap:
         meaning = "close nodes have similar vectors; large distances mean little"
         if not self.placed:
             return meaning
-        return f"{meaning}; {' and '.join(self.placed)} nodes are placed among the texts closest to them"
+        return f"{meaning}; {listed(self.placed)} nodes are placed among the texts closest to them"
 
 
 @dataclass(frozen=True)

@@ -18,14 +18,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heterformer.batches.batch import Texts
-from heterformer.errors import InputError
 from heterformer.files import reading
 from heterformer.models.plm.backbone import load_backbone, text_vectors
 from heterformer.models.plm.loading import load_tokenizer
 from heterformer.models.plm.packing import pack
-from heterformer.models.student_folder import MODULES
+from heterformer.models.student_folder import ABOUT, MODULES, check_student
 
-LENGTH, ABOUT = "sentence_bert_config.json", "heterformer.json"
+LENGTH = "sentence_bert_config.json"
 POOLING, NORMALIZE = "1_Pooling", "2_Normalize"
 SETTINGS = "config_sentence_transformers.json"
 POOLING_MODES = {"cls": "pooling_mode_cls_token", "mean": "pooling_mode_mean_tokens"}
@@ -71,8 +70,7 @@ class Student:
             >>> student = Student.open("papers-student")
         """
         folder = Path(folder)
-        if not (folder / ABOUT).is_file():
-            raise InputError(f"{folder}: not a student, expected a folder that 'heterformer distill' wrote.")
+        check_student(folder)
         with reading(folder):
             modules, pooling, length, about = (
                 json.loads((folder / name).read_text(encoding="utf-8"))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from heterformer.errors import OptionError
+from heterformer.options import check_at_least
 
 
 @dataclass(frozen=True)
@@ -24,10 +25,7 @@ class LabelOptions:
     """With 'share': the share of a node's labelled neighbours that must have a class."""
 
     def __post_init__(self) -> None:
-        if self.top_classes is not None and self.top_classes < 2:
-            raise OptionError(self, "top_classes", f"is {self.top_classes}, expected at least 2.")
-        if self.min_members < 1:
-            raise OptionError(self, "min_members", f"is {self.min_members}, expected at least 1.")
+        check_at_least(self, {"top_classes": 2, "min_members": 1})
         if not 0 < self.textless_share <= 1:
             problem = f"is {self.textless_share}, expected a share above 0 and up to 1."
             raise OptionError(self, "textless_share", problem)

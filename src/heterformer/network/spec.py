@@ -292,7 +292,7 @@ class _Parser:
             isinstance(delimiter, str) and len(delimiter) == 1 and delimiter.isascii()
         ):
             raise self.error(
-                f"{at}.delimiter", f"found {short_repr(delimiter)}, expected one character such as ';'"
+                f"{at}.delimiter", f"found {short_repr(delimiter)}, expected one ASCII character such as ';'"
             )
         if delimiter is not None and delimiter in '"\r\n\0':
             raise self.error(

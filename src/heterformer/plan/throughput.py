@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -44,18 +46,31 @@ def measured_throughput(
     network: Network, options: TrainingOptions, embed: EmbedOptions, embedded_nodes: int = NODES
 ) -> Throughput:
     """Of this machine as it is now; the first step, which allocates everything, does not count."""
+    with _measuring(network, options, STEPS + 2) as (trainer, bar):
+        pairs = _pairs_per_second(trainer, bar)
+        nodes = _nodes_per_second(trainer.model, network, trainer.validation.tokens, embed, embedded_nodes)
+        bar.advance()
+    return Throughput(pairs, nodes, _device(trainer.model))
+
+
+def measured_training_speed(network: Network, options: TrainingOptions) -> float:
+    """Pairs that one process trains on in a second, on this machine as it is now."""
+    with _measuring(network, options, STEPS + 1) as (trainer, bar):
+        return _pairs_per_second(trainer, bar)
+
+
+@contextmanager
+def _measuring(network: Network, options: TrainingOptions, steps: int) -> Iterator[tuple[Trainer, Bar]]:
+    """A trainer that is ready for its first steps, and a bar of so many; its folder goes afterwards."""
     with (
         tempfile.TemporaryDirectory(prefix="heterformer-") as name,
-        progress_bar("measuring", STEPS + 2, "steps") as bar,
+        progress_bar("measuring", steps, "steps") as bar,
     ):
         trainer = _trainer(network, options, Path(name))
         if trainer.cached is not None:
             for _ in trainer.cached.refresh(0, STEPS + 1):
                 pass
-        pairs = _pairs_per_second(trainer, bar)
-        nodes = _nodes_per_second(trainer.model, network, trainer.validation.tokens, embed, embedded_nodes)
-        bar.advance()
-    return Throughput(pairs, nodes, _device(trainer.model))
+        yield trainer, bar
 
 
 def _trainer(network: Network, options: TrainingOptions, folder: Path) -> Trainer:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from heterformer.metrics import decided
 from heterformer.models.heads import NodeHead
 from heterformer.models.inference import StoredStates
 from heterformer.network.store import Network
+from heterformer.options import with_keywords
 from heterformer.prediction.options import PredictOptions, no_head
 from heterformer.progress import progress_bar
 from heterformer.states.neighbor_states import stored_neighbor_states
@@ -63,7 +63,7 @@ def predict(
         >>> predict("runs/subjects", ["p01", "p02"])
         >>> predict("runs/subjects", network="grown.net", out="predictions.parquet")
     """
-    options = replace(options or PredictOptions(), **keywords)
+    options = with_keywords(options or PredictOptions(), keywords)
     if out is not None:
         out = Path(out)
         options.check_out(out)

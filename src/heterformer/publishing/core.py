@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import tempfile
 from dataclasses import dataclass
@@ -13,12 +12,11 @@ from typing import Any
 from heterformer.errors import InputError
 from heterformer.files import CARD
 from heterformer.models.card_metadata import RANKING, CardFigures, with_metadata
-from heterformer.models.student import ABOUT, LENGTH, NORMALIZE, POOLING, SETTINGS
-from heterformer.models.student_folder import MODULES, is_student
-from heterformer.publishing.options import PushOptions
+from heterformer.models.student import LENGTH, NORMALIZE, POOLING, SETTINGS
+from heterformer.models.student_folder import ABOUT, MODULES, is_student
+from heterformer.publishing.options import PushOptions, check_repository
 from heterformer.untrusted import check_no_links_out
 
-REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*")
 # What a model's folder is made of. Checkpoints, vectors, splits and logs stay at home.
 FILES = (
     "config.json",
@@ -51,7 +49,7 @@ class Push:
 def push(path: Path | str, repository: str, options: PushOptions | None = None, command: str = "") -> Push:
     """Show or upload what the Hub gets of a run or a student; ``command`` is how it was trained."""
     path, options = Path(path), options or PushOptions()
-    _check_repository(repository)
+    check_repository(repository)
     check_no_links_out(path)  # to private files, which nobody means to publish
     files = _files(path)
     card = _card(path, repository, options)
@@ -82,11 +80,6 @@ def _upload(folder: Path, repository: str, options: PushOptions) -> str:
         remedy = "'hf auth login' stores a token that may write there"
         raise InputError(f"{repository}: could not be uploaded ({reason}); {remedy}.") from None
     return str(commit.commit_url)
-
-
-def _check_repository(name: str) -> None:
-    if not REPOSITORY.fullmatch(name) or "--" in name or ".." in name:
-        raise InputError(f"the repository is {name!r}, expected OWNER/NAME.")
 
 
 def _files(path: Path) -> dict[str, Path]:

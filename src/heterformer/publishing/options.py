@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+
+from heterformer.errors import InputError
+
+REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 @dataclass(frozen=True)
@@ -19,3 +24,9 @@ class PushOptions:
     """The dataset in the card, as owner/name on the Hub; by default, the network's name."""
     message: str = "Upload model"
     """The commit message."""
+
+
+def check_repository(name: str) -> None:
+    """Refuse what no repository can be called."""
+    if not REPOSITORY.fullmatch(name) or "--" in name or ".." in name:
+        raise InputError(f"the repository is {name!r}, expected OWNER/NAME.")

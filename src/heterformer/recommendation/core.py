@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from heterformer.device import Device, chosen_device
 from heterformer.embedding.newcomers import NewcomerEncoder
+from heterformer.errors import OptionError
 from heterformer.models.contract import NodeEncoder
 from heterformer.network.schema import NodeType, Relation
+from heterformer.options import check_argument
 from heterformer.recommendation.options import RecommendOptions
 from heterformer.recommendation.resolve import Recipient, check_request, resolve_request
 from heterformer.search.searcher import NamedNode, Query, Ranking, Searcher
@@ -75,6 +77,9 @@ class Recommender:
             >>> [hit.name for hit in recommender.recommend("u1", top=5)[0].ranking.hits]
             >>> recommender.recommend(likes=["book-7", "book-9"])
         """
+        check_argument(RecommendOptions, "top", top)
+        if top < 1:
+            raise OptionError(RecommendOptions, "top", f"is {top}, expected at least 1.")
         users = [users] if isinstance(users, str) else list(users)
         recipients = resolve_request(self.network, users, likes, type, where)
         ranked = {"top": top, "exclude_known": exclude_known, "where": where}

@@ -12,6 +12,7 @@ from heterformer.errors import InputError, OptionError
 from heterformer.network.lookup import Node, find_node, node_type_named
 from heterformer.network.schema import NodeType, Relation, Schema
 from heterformer.network.store import Network
+from heterformer.options import check_argument
 from heterformer.recommendation.options import RecommendOptions
 from heterformer.search.filters import check_columns, check_filter
 
@@ -47,6 +48,7 @@ def resolve_request(
 
 def check_request(users: Sequence[str], likes: Sequence[str], where: str) -> None:
     """Somebody must be named, in one way, and the filter must be one."""
+    check_argument(RecommendOptions, "likes", likes)
     if users and likes:
         problem = "is for a user who is not in the network; leave out the id of one who is."
         raise OptionError(RecommendOptions, "likes", problem)

@@ -12,6 +12,7 @@ from heterformer.errors import InputError, OptionError
 from heterformer.network.lookup import Node, find_node, node_type_named, node_type_or_none
 from heterformer.network.schema import NodeType, Schema
 from heterformer.network.store import Network
+from heterformer.options import check_argument
 from heterformer.search.filters import check_columns, check_filter
 from heterformer.search.options import SearchOptions
 from heterformer.untrusted import check_text
@@ -37,6 +38,8 @@ def resolve_query(
     where: str = "",
 ) -> ResolvedQuery:
     """Find what a query names; arguments are those of ``Searcher.search``."""
+    check_argument(SearchOptions, "types", types)
+    check_argument(SearchOptions, "neighbors", neighbors)
     check_query(text, neighbors, like, like_type)
     if where:
         check_filter(where)

@@ -16,6 +16,7 @@ from heterformer.errors import InputError, OptionError
 from heterformer.network.lookup import Node, find_node
 from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
+from heterformer.options import check_argument
 from heterformer.search.filtered import search_among
 from heterformer.search.filters import matching_rows
 from heterformer.search.options import IndexChoice, SearchOptions
@@ -168,6 +169,7 @@ class Searcher:
             >>> answer = searcher.search(like="p01", types=["author"], top=3)
             >>> [(hit.id, hit.score) for hit in answer.rankings[0].hits]
         """
+        check_argument(SearchOptions, "top", top)
         if top < 1:
             raise OptionError(SearchOptions, "top", f"is {top}, expected at least 1.")
         resolved = resolve_query(

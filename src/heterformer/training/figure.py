@@ -30,7 +30,8 @@ def draw_run(run: Run, out: Path) -> list[Path]:
         left.plot(steps, values, color=GREY, linewidth=0.5, alpha=0.6)
         parts = [part for part in np.array_split(np.arange(len(steps)), SMOOTHED) if len(part)]
         left.plot([steps[p].mean() for p in parts], [values[p].mean() for p in parts], color=HIGHLIGHT)
-        left.set(title="training loss, and its mean", xlabel="steps")
+        title = "training loss, and its mean" if len(steps) > SMOOTHED else "training loss"
+        left.set(title=title, xlabel="steps")
         for metric, color in zip(_shown_metrics(run), COLORS, strict=False):
             if evaluations:
                 points = [(step, values[metric]) for step, values in before + evaluations]

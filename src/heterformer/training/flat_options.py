@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, fields, is_dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from heterformer.errors import InputError, OptionError
 from heterformer.models.options import MODEL_OPTIONS, EveryModelOptions, HeterformerOptions, ModelOptions
 from heterformer.network.split.options import SplitOptions
-from heterformer.options import expected, option_types, read_value
+from heterformer.options import expected, option_types, read_value, unknown_option
 from heterformer.training.supervision_options import SupervisionOptions
 from heterformer.training.warm_up_options import WarmUpOptions
 
@@ -127,6 +126,4 @@ def _places(kind: type[TrainingOptions], model: type[ModelOptions]) -> dict[str,
 def _unknown(name: str, model: type[ModelOptions], places: Mapping[str, _Place]) -> InputError:
     if name in EveryModelOptions.option_names():
         return lacking(model, name)
-    guess = get_close_matches(name, ["model", *places], n=1)
-    hint = f" (did you mean {guess[0]!r}?)" if guess else ""
-    return InputError(f"no option {name!r}{hint}.")
+    return unknown_option(name, ["model", *places])

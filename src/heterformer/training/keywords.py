@@ -7,6 +7,7 @@ from typing import Any
 
 from heterformer.errors import InputError
 from heterformer.training.options import TrainingOptions
+from heterformer.untrusted import short_repr
 
 
 def training_options(options: TrainingOptions | None, keywords: Mapping[str, Any]) -> TrainingOptions:
@@ -16,4 +17,7 @@ def training_options(options: TrainingOptions | None, keywords: Mapping[str, Any
     if keywords:
         listed = ", ".join(keywords)
         raise InputError(f"found options and the keywords {listed}, expected one or the other.")
+    if not isinstance(options, TrainingOptions):
+        remedy = "expected TrainingOptions, or options as keywords, such as max_steps=100"
+        raise InputError(f"the options are {short_repr(options)}, {remedy}.")
     return options

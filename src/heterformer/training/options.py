@@ -14,7 +14,7 @@ from heterformer.models.options import MODEL_OPTIONS, EveryModelOptions, Heterfo
 from heterformer.network.schema import Relation, Schema
 from heterformer.network.split.options import SplitOptions
 from heterformer.network.target_options import SupervisedTask
-from heterformer.options import MAX_LARGE_SEED, check_above, check_seed
+from heterformer.options import MAX_LARGE_SEED, check_above, check_at_least, check_seed, with_alternatives
 from heterformer.recipe import RECIPE
 from heterformer.recipe import earlier as earlier_defaults
 from heterformer.training.flat_options import from_flat
@@ -145,7 +145,8 @@ class TrainingOptions:
         rates = ("learning_rate", "new_learning_rate", "textless_learning_rate", "adam_epsilon")
         others = ("max_grad_norm", "refresh_every", "micro_batch")
         bounds = dict.fromkeys((*positive, *rates, *others), 0)
-        check_above(self, {"batch_size": 1, "average_last": 1, "max_steps": -1, **bounds})
+        check_above(self, {"batch_size": 1, "average_last": 1, **bounds})
+        check_at_least(self, {"max_steps": 0})
         for name in rates:
             if getattr(self, name) == inf:
                 raise OptionError(self, name, "is infinite, expected a finite number.")
@@ -189,7 +190,8 @@ class TrainingOptions:
                 self, "tasks", "is empty, expected link_prediction, classification or regression."
             )
         if self.watch is not None and self.watch not in self.watchable:
-            problem = f"is {self.watch!r}, expected one of {', '.join(self.watchable)}."
+            expectation = with_alternatives(self, "watch", f"one of {', '.join(self.watchable)}")
+            problem = f"is {self.watch!r}, expected {expectation}."
             raise OptionError(self, "watch", problem)
         if self.hard_negatives and "link_prediction" not in self.tasks:
             raise OptionError(self, "hard_negatives", "need the task link_prediction, which {tasks} lacks.")

@@ -23,7 +23,6 @@ from heterformer.network.split.options import SplitOptions
 from heterformer.network.split.split import Split
 from heterformer.network.store import Network
 from heterformer.options import fits, option_types
-from heterformer.temporary import is_leftover
 from heterformer.training.averaging import WeightAverage
 from heterformer.training.early_stopping import EarlyStopping
 from heterformer.training.loss_scale import LossScale
@@ -31,7 +30,7 @@ from heterformer.training.optimizers import Optimizers
 from heterformer.training.options import TrainingOptions
 from heterformer.training.resuming import changed_options
 from heterformer.training.run_folder import CONFIG, METRICS, REPORTS, SPLIT, RunFolder, logged_lines
-from heterformer.untrusted import check_no_links_out, short_repr
+from heterformer.untrusted import short_repr
 
 BATCH_SIZE = "batch_size"
 AVERAGE = "average.safetensors"
@@ -71,11 +70,7 @@ class Run(RunFolder):
 
     def start(self, network: Network, options: TrainingOptions) -> None:
         """Write the configuration of a new run, or of one that did not get as far as a checkpoint."""
-        check_no_links_out(self.path)
-        entries = list(self.path.iterdir()) if self.path.is_dir() else [self.path] * self.path.exists()
-        others = [path for path in entries if not is_leftover(path)]
-        if others and not self.exists:
-            raise InputError(f"{self.path}: exists and is not a run; choose another name.")
+        self.check_free()
         self.path.mkdir(parents=True, exist_ok=True)
         (self.path / SPLIT).unlink(missing_ok=True)  # the options may divide otherwise now
         self.write_config(network, options)
@@ -159,6 +154,7 @@ class Run(RunFolder):
     def weights(self) -> Path:
         """The file of the best weights so far, or of the last if training stopped before a validation."""
         if not self.started:
+            self.config()  # or it is no run
             raise InputError(f"{self.path}: has no checkpoint yet; run 'heterformer train' again.")
         return readable(self._best_or_last()) / "model.safetensors"
 

@@ -15,6 +15,7 @@ from heterformer.files import CARD, readable, reading
 from heterformer.network.ids import known_rows
 from heterformer.network.schema import NodeType, Schema, check_schema
 from heterformer.network.store import Network
+from heterformer.temporary import is_leftover
 from heterformer.training.options import TrainingOptions
 from heterformer.untrusted import check_fingerprint, check_no_links_out, checked_path, short_repr
 
@@ -57,6 +58,16 @@ class RunFolder:
             if not isinstance(values["network"], str) or "\0" in values["network"]:
                 raise ValueError(f"its network is {short_repr(values['network'])}, expected a path")
             return {name: values[name] for name in ("network", "fingerprint", "options")}
+
+    def check_free(self) -> None:
+        """Refuse a place that a new run cannot take, because something else is there."""
+        check_no_links_out(self.path)
+        if self.exists:
+            return
+        if self.path.is_file():
+            raise InputError(f"{self.path}: is a file, expected the folder of a run.")
+        if self.path.is_dir() and not all(map(is_leftover, self.path.iterdir())):
+            raise InputError(f"{self.path}: exists and is not a run; choose another name.")
 
     def options(self) -> TrainingOptions:
         """The options that the run was trained with, every 'auto' resolved."""

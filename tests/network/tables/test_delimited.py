@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Callable
 
 import pytest
@@ -144,6 +145,20 @@ def test_quotes_that_pair_up_wrongly_do_not_swallow_rows(tables: Tables) -> None
 def test_a_file_in_utf16(tables: Tables) -> None:
     tables.write("papers.csv", "id,title\np1,A\n".encode("utf-16"))
     assert tables.complaint() == "papers.csv: line 1: found UTF-16, expected UTF-8; convert the file."
+
+
+@pytest.mark.parametrize(
+    ("contents", "found", "remedy"),
+    [
+        (gzip.compress(b"id,title\np1,A\n"), "a gzip file", "let its name end in .gz"),
+        (b"PAR1\x15\x04\x15", "a Parquet file", "let its name end in .parquet"),
+        (b"PK\x03\x04\x14\t", "a ZIP archive or an Excel file", "unpack it, or save the sheet as CSV"),
+        (b"\xd0\xcf\x11\xe0\xa1", "an Excel file", "save the sheet as CSV"),
+    ],
+)
+def test_a_file_of_another_format(tables: Tables, contents: bytes, found: str, remedy: str) -> None:
+    tables.write("papers.csv", contents)
+    assert tables.complaint() == f"papers.csv: found {found}, expected text; {remedy}."
 
 
 def test_bytes_that_are_not_utf8(tables: Tables) -> None:

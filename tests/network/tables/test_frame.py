@@ -60,10 +60,10 @@ def test_lists_of_whole_floats_are_ids() -> None:
 
 @pytest.mark.parametrize("found", [1.5, float("inf"), 2.0**60])
 def test_other_floats_are_no_ids(found: float) -> None:
-    table = FrameTable(pl.DataFrame({"id": [found, 1.0]}), "the paper frame")
+    table = FrameTable(pl.DataFrame({"id": [1.0, None, found, 0.5]}), "the paper frame")
     with pytest.raises(InputError) as caught:
         next(table.chunks([Column("id", "id")]))
-    expected = f"row 1, column 'id': found {found} (type Float64), expected ids: text or whole numbers."
+    expected = f"row 3, column 'id': found {found} (type Float64), expected ids: text or whole numbers."
     assert str(caught.value) == f"the paper frame: {expected}"
 
 

@@ -122,7 +122,9 @@ def test_a_line_that_does_not_parse(tables: Tables) -> None:
 @pytest.mark.parametrize(("line", "kind"), [('["p1", "A"]', "list"), ('"p1"', "str"), ("null", "NoneType")])
 def test_a_line_that_is_not_an_object(line: str, kind: str, tables: Tables) -> None:
     with_lines(tables, json.dumps(TWO[0]), line)
-    assert tables.complaint() == f"papers.jsonl: line 2: found {kind}, expected one JSON object per line."
+    hint = "; let the name of an array of objects end in .json" if kind == "list" else ""
+    problem = f"found {kind}, expected one JSON object per line{hint}"
+    assert tables.complaint() == f"papers.jsonl: line 2: {problem}."
 
 
 def test_bytes_that_are_not_utf8(tables: Tables) -> None:

@@ -183,7 +183,7 @@ def push(
     """
     from heterformer.cli.checks import check_push
 
-    check_push(path)
+    check_push(path, repository)
     _quiet_transformers()
     from heterformer.models.student_folder import is_student
     from heterformer.publishing.core import push as push_folder

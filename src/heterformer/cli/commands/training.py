@@ -88,14 +88,16 @@ def finetune(
         label_fraction: Shares of the training part's labels to learn from.
         config: A YAML file of options (or another run's config.yaml); flags override it.
     """
+    training = finetuning_options(options, run, task)
+    training = replace(training, labels=replace(training.labels, type=type))
+    for fraction in label_fraction:
+        replace(training.labels, fraction=fraction)  # or it is no share
     _quiet_transformers()
     from heterformer.distributed import ProcessGroup, destroy_process_group
     from heterformer.finetuning.core import finetune as finetune_run
     from heterformer.finetuning.curve import learning_curve
     from heterformer.finetuning.report import write_curve, write_result
 
-    training = finetuning_options(options, run, task)
-    training = replace(training, labels=replace(training.labels, type=type))
     is_main = ProcessGroup.from_environment(options.device).is_main
     if len(label_fraction) > 1:
         curve = learning_curve(run, out, label_fraction, training)
@@ -146,10 +148,10 @@ def compare(
         config: A YAML file of options (or a config.yaml or compare.yaml); flags override it.
         preset: 'paper' is the paper's hyper-parameter table; flags and --config override it.
     """
-    from heterformer.cli.checks import check_network
+    from heterformer.cli.checks import check_compare
     from heterformer.network.store import Network
 
-    check_network(network)
+    check_compare(network, out, seeds, table_only=table_only)
     _quiet_transformers()
     from heterformer.comparison.core import compare as compare_models
     from heterformer.comparison.core import finished_comparison
@@ -248,10 +250,10 @@ def plan(
         config: A YAML file of options (or a run's config.yaml); flags override it.
         preset: 'paper' is the paper's hyper-parameter table; flags and --config override it.
     """
-    from heterformer.cli.checks import check_network
+    from heterformer.cli.checks import check_plan
     from heterformer.network.store import Network
 
-    check_network(network)
+    check_plan(network, options)
     _quiet_transformers()
     from heterformer.plan.core import make_plan
     from heterformer.plan.table import as_json, plan_tables

@@ -268,7 +268,7 @@ def map_nodes(
         raise InputError(f"--landmarks is {landmarks}, expected at least 1.")
     if atlas is not None and vectors is not None:
         raise InputError("--atlas is a table of the run's own vectors; leave out --vectors.")
-    check_map(run, options, vectors, network)
+    check_map(run, options, vectors, network, out)
     _quiet_transformers()
     from heterformer.maps.draw import draw_run_map
 

@@ -12,6 +12,7 @@ from heterformer.errors import InputError
 
 NAME = "minilm"
 HUB_NAME = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
+CONFIGURATIONS = ("config.json", "adapter_config.json")  # of which a model's folder has one
 TRAINED = "heterformer"  # how the model types of our models begin
 
 
@@ -38,6 +39,13 @@ def check_source(name: Path | str) -> None:
     if not HUB_NAME.fullmatch(text) or (parent != Path() and parent.is_dir()) or path.exists():
         problem = "is a file" if path.is_file() else "no such folder"
         raise InputError(f"{text or repr(text)}: {problem}, and no name that a model hub could have.")
+
+
+def check_backbone(name: Path | str) -> None:
+    """Refuse what ``check_source`` does, and a folder that holds no model, without reading one."""
+    check_source(name)
+    if Path(name).is_dir() and not any((Path(name) / file).is_file() for file in CONFIGURATIONS):
+        raise InputError(f"{name}: holds no model, expected a folder with a {CONFIGURATIONS[0]}.")
 
 
 def trained_config(backbone: Path | str) -> dict[str, Any] | None:

@@ -282,6 +282,8 @@ def _as_weights(values: pl.Series, place: Place) -> pl.Series:
 
 def _wrong_kind(values: pl.Series, place: Place, expected: str) -> InputError:
     present = values.list.len() > 0 if isinstance(values.dtype, pl.List) else values.is_not_null()
+    if values.dtype.is_float():  # some are whole numbers, which would do
+        present = present & ((values != values.floor()) | (values.abs() >= LARGEST_WHOLE))
     row = int(present.arg_max() or 0)
     value = values.slice(row, 1).to_list()
     problem = f"found {short_repr(value[0])} (type {values.dtype})" if value else f"type {values.dtype}"

@@ -19,6 +19,13 @@ from heterformer.network.tables.column import Chunk, Column, converted, missing_
 from heterformer.network.tables.packed import is_packed, unpacked
 
 DELIMITERS = (";", "|", "\t", ",")
+# Files of other formats under the name of a table: their first bytes, what they are, and what to do.
+OTHER_FORMATS = (
+    (b"\x1f\x8b", "a gzip file", "let its name end in .gz"),
+    (b"PAR1", "a Parquet file", "let its name end in .parquet"),
+    (b"PK\x03\x04", "a ZIP archive or an Excel file", "unpack it, or save the sheet as CSV"),
+    (b"\xd0\xcf\x11\xe0", "an Excel file", "save the sheet as CSV"),
+)
 
 
 class DelimitedTable:
@@ -81,6 +88,9 @@ class DelimitedTable:
             head_bytes = stream.read(1 << 20)
         if head_bytes[:2] in (b"\xff\xfe", b"\xfe\xff"):
             raise InputError(f"{self.where}: line 1: found UTF-16, expected UTF-8; convert the file.")
+        for beginning, found, remedy in OTHER_FORMATS:
+            if head_bytes.startswith(beginning):
+                raise InputError(f"{self.where}: found {found}, expected text; {remedy}.")
         head = head_bytes.decode("utf-8-sig", errors="replace")
         names = next(csv.reader(io.StringIO(head, newline=None), delimiter=self.delimiter), [])
         if not names:

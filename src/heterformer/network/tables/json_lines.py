@@ -111,7 +111,9 @@ class JsonLinesTable:
         except (ValueError, RecursionError) as error:  # surrogates; too many digits or brackets
             raise InputError(f"{place}: not valid JSON ({error}).") from None
         if not isinstance(record, dict):
-            raise InputError(f"{place}: found {type(record).__name__}, expected one JSON object per line.")
+            array = "; let the name of an array of objects end in .json" * isinstance(record, list)
+            problem = f"found {type(record).__name__}, expected one JSON object per line{array}"
+            raise InputError(f"{place}: {problem}.")
         return record
 
 
