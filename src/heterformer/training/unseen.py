@@ -31,8 +31,7 @@ from heterformer.states.row_file import PART, kept_array
 from heterformer.training.folding import FoldedIn, folded_rows, length_factor
 from heterformer.training.warm_up import TextEdges, text_edges
 
-SAMPLE = 256  # known nodes that tell how far out embeddings lie
-TYPICAL = 64  # of them, those whose vectors tell what a node is like of which nothing is known
+SAMPLE = 256  # known nodes that tell how far out embeddings lie, and what a node is usually like
 
 
 class EarlierEmbeddings(Protocol):
@@ -118,7 +117,7 @@ def for_network(
                 _set(table, part, rows.read(slice(start * PART, (start + 1) * PART)))
             unlinked = np.setdiff1d(new[again], edges.rows)
             if len(unlinked) and model.textless_fan_out:
-                typical = typical_row(adapted, visible, tokens, node_type, sample.nodes[:TYPICAL])
+                typical = typical_row(adapted, visible, tokens, node_type, sample.nodes)
                 for part in _parts(unlinked):
                     _set(table, part, np.broadcast_to(typical, (len(part), len(typical))))
     return adapted, folded
