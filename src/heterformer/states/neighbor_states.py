@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from heterformer.arrays import Ints
@@ -17,7 +19,6 @@ from heterformer.batches.sampling import Sampler
 from heterformer.distributed import ProcessGroup
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.inference import StoredStates, drawn_once, evaluating, neighbor_text_rows
-from heterformer.progress import progress_bar
 from heterformer.states.row_file import PART
 from heterformer.states.store import StateStore
 from heterformer.states.text_states import TextStates, shared_scratch_folder, stored_states
@@ -52,17 +53,16 @@ class NeighborStates:
 
     def fill(self) -> None:
         """Compute what is not there yet."""
-        file = self.store.file
-        with evaluating(self.model), progress_bar("reading neighbours", file.count, "texts") as bar:
-            missing = list(file.missing())
-            bar.advance(file.count - sum(stop - start for start, stop in missing))
-            self.processes.barrier()  # until all know what is missing
-            for start, stop in missing[self.processes.share(len(missing))]:
-                rows = self.store.text_rows[start:stop]
-                parts = [self._vectors(rows[at : at + AT_ONCE]) for at in range(0, len(rows), AT_ONCE)]
-                file.write(start, torch.cat(parts).numpy())
-                bar.advance((stop - start) * self.processes.world_size)
-        self.processes.barrier()
+        with evaluating(self.model):
+            self.store.fill(self._read, "reading neighbours", self.processes)
+
+    def _read(self, text_rows: Ints, advance: Callable[[int], None]) -> NDArray[Any]:
+        vectors = np.empty((len(text_rows), self.model.width), dtype=np.float32)
+        for start in range(0, len(text_rows), AT_ONCE):
+            some = text_rows[start : start + AT_ONCE]
+            vectors[start : start + AT_ONCE] = self._vectors(some).numpy()
+            advance(len(some))
+        return vectors
 
     def _vectors(self, text_rows: Ints) -> Tensor:
         """(n, d): the last states of some texts, with their neighbours."""

@@ -7,7 +7,7 @@ that are written. Cached training adds ``about.json``, which says what its state
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,10 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from heterformer.arrays import Ints
+from heterformer.distributed import ProcessGroup
 from heterformer.errors import InputError
 from heterformer.files import readable, replace_folder
+from heterformer.progress import progress_bar
 from heterformer.states.row_file import PART, RowFile, kept_array
 from heterformer.stored import map_array
 
@@ -56,6 +58,22 @@ class StateStore:
         except (OSError, ValueError, TypeError, EOFError, InputError):
             return None
         return store if store.file.is_complete and len(store.text_rows) == store.file.count else None
+
+    def fill(
+        self, read: Callable[[Ints, Callable[[int], None]], NDArray[Any]], name: str, processes: ProcessGroup
+    ) -> None:
+        """Compute what is not there yet, of several processes each its share; ``name`` is the bar's.
+
+        ``read`` gives the rows of some texts, and calls its second argument with the number of those done.
+        """
+        with progress_bar(name, self.file.count, "texts") as bar:
+            missing = list(self.file.missing())
+            bar.advance(self.file.count - sum(stop - start for start, stop in missing))
+            processes.barrier()  # until all know what is missing
+            for start, stop in missing[processes.share(len(missing))]:
+                rows = read(self.text_rows[start:stop], lambda n: bar.advance(n * processes.world_size))
+                self.file.write(start, rows)
+        processes.barrier()
 
     def read(self, text_rows: Ints) -> NDArray[Any]:
         """(n, S, d): a copy of the rows of these texts, in the stored type."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import DTypeLike
+from numpy.typing import DTypeLike, NDArray
 from torch import Tensor
 
 from heterformer.arrays import Ints
@@ -16,7 +17,6 @@ from heterformer.distributed import ProcessGroup
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.inference import TOKENS, each_text, evaluating
 from heterformer.network.tokens import PackedTokens
-from heterformer.progress import progress_bar
 from heterformer.states.row_file import PART
 from heterformer.states.store import StateStore
 from heterformer.temporary import scratch_folder
@@ -51,23 +51,12 @@ class TextStates:
 
     def fill(self) -> None:
         """Compute what is not there yet."""
-        file = self.store.file
-        with evaluating(self.model), progress_bar("reading texts", file.count, "texts") as bar:
-            missing = list(file.missing())
-            bar.advance(file.count - sum(stop - start for start, stop in missing))
-            self.processes.barrier()  # until all know what is missing
-            for start, stop in missing[self.processes.share(len(missing))]:
-                text_rows = self.store.text_rows[start:stop]
-                states = each_text(
-                    self.model.text_states,
-                    self.tokens,
-                    text_rows,
-                    self.model.device,
-                    self.tokens_per_batch,
-                    lambda count: bar.advance(count * self.processes.world_size),
-                )
-                file.write(start, states.numpy())
-        self.processes.barrier()
+        with evaluating(self.model):
+            self.store.fill(self._read, "reading texts", self.processes)
+
+    def _read(self, text_rows: Ints, advance: Callable[[int], None]) -> NDArray[Any]:
+        read, sizes = self.model.text_states, (self.tokens_per_batch, advance)
+        return each_text(read, self.tokens, text_rows, self.model.device, *sizes).numpy()
 
     def __call__(self, text_rows: Ints) -> Tensor:
         """(N, S, d): the states of the texts ``text_rows``."""
