@@ -419,8 +419,8 @@ def check_shop(network: Network, split: Split, tokens: PackedTokens, fresh: bool
             joined_nodes = frozenset([(textless_type, row), ("item", text - offset)])
             assert joined_nodes not in held_out, "held-out pair in the warm-up"
         rows = np.arange(schema.counts[textless_type])
-        evaluated = Batcher(VisibleNetwork.for_evaluation(network, split), tokens)
-        alone = evaluated.textless(textless_type, rows, evaluation_sampler(0), 100)
+        evaluated = Batcher(VisibleNetwork.for_evaluation(network, split), tokens, textless_fan_out=100)
+        alone = evaluated.nodes(textless_type, rows, evaluation_sampler(0))
         assert alone.textless_centers is not None
         for edge_type, neighbors in alone.textless_centers.neighbors.items():
             for place, node in zip(neighbors.center.tolist(), neighbors.node.tolist(), strict=True):

@@ -51,6 +51,7 @@ WRONG = {
     "compare nowhere.net new": "nowhere.net: not a network",
     "plan nowhere.net": "nowhere.net: not a network",
     "dataset debian new.net --kep 3": "'heterformer dataset debian' has no option --kep.",
+    "dataset dblpp raw new.net": "there is no dataset 'dblpp' (did you mean 'dblp'?); the datasets are dblp,",
     "trian NET new": "there is no command 'trian' (did you mean 'train'?); the commands are build, ",
     "search nowhere kernels": "nowhere: not a run, expected a folder that 'heterformer train' wrote.",
     "search RUN kernel methods": 'found 2 words after the run, expected one query in quotes: "kernel',

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from heterformer.datasets.authors_lines import SEPARATOR, AuthorsTsvOptions, Side, lines
+from heterformer.datasets.authors_lines import SEPARATOR, AuthorsTsvOptions, NodeWithNeighbors, lines
 from heterformer.errors import InputError
 from tests.datasets.authors import LAYOUT, line, side
 
@@ -15,7 +15,7 @@ OPTIONS = AuthorsTsvOptions(text_neighbors=2, textless=LAYOUT)
 
 def read(
     tmp_path: Path, content: str | bytes, options: AuthorsTsvOptions = OPTIONS
-) -> list[tuple[Side, Side]]:
+) -> list[tuple[NodeWithNeighbors, NodeWithNeighbors]]:
     path = tmp_path / "train.tsv"
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     return list(lines(path, options))
@@ -30,8 +30,8 @@ def test_a_side_is_text_neighbours_and_numbers_by_type(tmp_path: Path) -> None:
     found = read(
         tmp_path, line(full, side(" Emma ")) + "\n" + line(side("x", ["", "y"]), full).strip("\n") + "\r\n"
     )
-    dune = Side("Dune $ 沙丘", ["Hyperion", "Ubik"], [("shelf", 4), ("shelf", 0), ("author", 7)])
-    assert found == [(dune, Side("Emma", [], [])), (Side("x", ["y"], []), dune)]
+    dune = NodeWithNeighbors("Dune $ 沙丘", ["Hyperion", "Ubik"], [("shelf", 4), ("shelf", 0), ("author", 7)])
+    assert found == [(dune, NodeWithNeighbors("Emma", [], [])), (NodeWithNeighbors("x", ["y"], []), dune)]
 
 
 def test_the_default_layout_is_that_of_goodreads(tmp_path: Path) -> None:

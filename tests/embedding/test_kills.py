@@ -2,7 +2,7 @@
 
 A kill comes just before, or some milliseconds after, the n-th file operation of a process: the opening,
 renaming or deleting of a file among the output, the work beside it, or what was made earlier. These are
-all over the process, from the first look at the earlier output to the last file of the spool.
+all over the process, from the first look at the earlier output to the last file of the work folder.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def test_kills_at_random_moments_change_nothing(
         if _contents(out):
             assert _contents(out) == _contents(whole), "\n".join(story)
             story.append("finished")
-            _finished(run, out, grown, since)  # its spool may still be there
+            _finished(run, out, grown, since)  # its work folder may still be there
             _remove(out)
     _finished(run, out, grown, since)
     assert _contents(out) == _contents(whole), "\n".join(story)

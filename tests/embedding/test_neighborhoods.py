@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from transformers import AutoTokenizer
 
+from heterformer import embed
 from heterformer.batches.batcher import Batcher
 from heterformer.batches.stable import StableSampler
 from heterformer.batches.visible import VisibleNetwork
@@ -16,7 +18,7 @@ from heterformer.embedding.embed import embed_run
 from heterformer.embedding.neighborhoods import SampledParts
 from tests.batches.decoding import same
 from tests.embedding.growing import first_run, grown_state
-from tests.learning import tiny_network, tiny_tokens
+from tests.learning import tiny_model, tiny_network, tiny_reader, tiny_tokens
 
 
 @pytest.fixture
@@ -65,3 +67,15 @@ def test_a_part_comes_back_from_the_disk_as_it_was_sampled(
     alone = batcher.nodes("paper", some + 40, sampler)
     assert same(batcher.batch_of(nodes.select(some)), alone)
     assert nodes.select(some[:0]).edges[0].neighbor.size == 0
+
+
+def test_textless_nodes_are_sampled_once(tmp_path: Path, sampled: Counter[tuple[str, str, int]]) -> None:
+    """For the texts that they need, and for their vectors."""
+    model = tiny_model(network_readout="both", textless_neighbors=3, second_hop=2)
+    tokenizer, out = AutoTokenizer.from_pretrained(tiny_reader()), tmp_path / "out"
+    embed(model, tiny_network(), types=["author", "venue"], tokenizer=tokenizer, out=out)
+    counts = tiny_network().schema.counts
+    for node_type in ("author", "venue"):
+        rows = [key[2] for key in sampled if key[:2] == (node_type, "paper")]
+        assert sorted(rows) == list(range(counts[node_type]))
+    assert set(sampled.values()) == {1}

@@ -32,8 +32,16 @@ PART = 4  # rows, so that there is something to divide
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    options = tiny_options(tiny_reader(), max_steps=4, evaluate_every=2)
+    further = {"network_readout": "both", "second_hop": 3, "textless_neighbors": 3}
+    options = tiny_options(tiny_reader(), max_steps=4, evaluate_every=2, **further)
     return train(tiny_network(), tmp_path_factory.mktemp("runs") / "run", options)
+
+
+@pytest.fixture(scope="module")
+def one_hop_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A run whose model needs few texts for a node."""
+    options = tiny_options(tiny_reader(), max_steps=2)
+    return train(tiny_network(), tmp_path_factory.mktemp("runs") / "one-hop", options)
 
 
 def in_small_parts(path: Path, out: Path, options: EmbedOptions, told: Path | None = None) -> None:
@@ -164,10 +172,10 @@ def test_a_file_does_not_take_the_place_of_parts(run: Run, tmp_path: Path) -> No
         embed_run(run.path, out)
 
 
-def test_own_states_are_those_of_a_processes_own_neighbours(run: Run, tmp_path: Path) -> None:
+def test_own_states_are_those_of_a_processes_own_neighbours(one_hop_run: Run, tmp_path: Path) -> None:
     """What a process keeps to itself is less than what all of them need."""
     counts = tmp_path / "counts"
-    codes = together(tmp_path / "p", 2, counting_states, run.path, tmp_path / "v.parquet", counts)
+    codes = together(tmp_path / "p", 2, counting_states, one_hop_run.path, tmp_path / "v.parquet", counts)
     assert codes == [0, 0], said(tmp_path / "p", 0)
     own = [int(line) for line in counts.read_text().split()]
     total = sum(tiny_network().schema.counts[t] for t in tiny_network().schema.text_rich)

@@ -82,9 +82,12 @@ def test_checkpoints(tmp_path: Path) -> None:
 
 def test_cached_states_are_on_the_disk_too() -> None:
     live = planned().disk
-    cached = planned(tiny_options(tiny_reader(), neighbor_states="cached")).disk
+    cached = planned(tiny_options(tiny_reader(), neighbor_states="cached", second_hop=None)).disk
     assert live.cached == 0
     assert cached.cached == cached.text_states  # an epoch of the tiny network meets every text
+    further = planned(tiny_options(tiny_reader(), neighbor_states="cached")).disk  # by default it has one
+    texts = tiny_network().schema.counts["paper"] * tiny_model().width
+    assert further.text_states - cached.text_states == 4 * texts
 
 
 def _step(out: Path, network: Path, options: TrainingOptions) -> None:

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from heterformer.batches.batcher import Batcher
 from heterformer.batches.pairs import evaluation_sampler
+from heterformer.batches.sampling import SeededSampler
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.models import Heterformer
 from heterformer.models.baselines.mean_sage import MeanSage
@@ -139,3 +140,20 @@ def test_training_says_when_it_is_no_better_than_chance(
     trainer.early.best = 0.9
     trainer.say_result("done")
     assert "chance" not in capsys.readouterr().err
+
+
+def test_each_node_is_sampled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if it is a query of one pair and the key of another."""
+    split, drawn = make_split(tiny_network()), list[int]()
+    batcher = Batcher(VisibleNetwork.for_evaluation(tiny_network(), split), tiny_tokens())
+    sample = SeededSampler.sample
+
+    def noted(self: SeededSampler, visible: Any, center: str, near: str, rows: Any, *more: Any) -> Any:
+        if near == "author":
+            drawn.extend(rows.tolist())
+        return sample(self, visible, center, near, rows, *more)
+
+    monkeypatch.setattr(SeededSampler, "sample", noted)
+    pairs = np.concatenate([split.validation, split.validation[:, ::-1]])
+    in_batch_metrics(tiny_model(), batcher, pairs, 100, 0)
+    assert sorted(drawn) == np.unique(pairs).tolist()

@@ -52,9 +52,8 @@ class Batcher:
         """The nodes with their sampled neighbours, of which batches can be made."""
         edges, until = [], self.visible.until(node_type, rows)
         for neighbor_type in self.neighbor_types(node_type):
-            sample = sampler.sample(
-                self.visible, node_type, neighbor_type, rows, self.fan_out[neighbor_type], until
-            )
+            most = self._fan_out(node_type, neighbor_type)
+            sample = sampler.sample(self.visible, node_type, neighbor_type, rows, most, until)
             edges.append(SampledEdges(neighbor_type, self.edge_types(node_type, neighbor_type), *sample))
         return SampledNodes(node_type, rows, tuple(edges), sampler)
 
@@ -74,24 +73,15 @@ class Batcher:
 
     def batch_of(self, nodes: SampledNodes) -> Batch:
         """Nodes whose neighbours are sampled already as centres."""
-        centers = nodes.rows + self.tokens.text_offset[nodes.node_type]
         further = self.further_neighbors(nodes.sampler)
+        if nodes.node_type in self.schema.textless:
+            none, end = np.empty(0, dtype=np.int64), TextlessEnd(nodes.node_type, nodes.rows, nodes.edges)
+            return assemble(self.schema, self.tokens, none, (), end, further)
+        centers = nodes.rows + self.tokens.text_offset[nodes.node_type]
         batch = assemble(self.schema, self.tokens, centers, nodes.edges, second_hop=further)
         if not self.attributes:
             return batch
         return replace(batch, attributes=self._attributes_of([(nodes.node_type, nodes.rows)]))
-
-    def textless(self, node_type: NodeType, rows: Ints, sampler: Sampler, fan_out: int) -> Batch:
-        """Textless nodes as centres, with some text-rich neighbours of each."""
-        sampled, until = [], self.visible.until(node_type, rows)
-        for neighbor_type in self.schema.neighbor_types_of(node_type):
-            if neighbor_type not in self.schema.text_rich:
-                continue
-            sample = sampler.sample(self.visible, node_type, neighbor_type, rows, fan_out, until)
-            sampled.append(SampledEdges(neighbor_type, self.edge_types(node_type, neighbor_type), *sample))
-        end = TextlessEnd(node_type, rows, sampled)
-        none, further = np.empty(0, dtype=np.int64), self.further_neighbors(sampler)
-        return assemble(self.schema, self.tokens, none, (), end, further)
 
     def texts_with_neighbors(self, text_rows: Ints, second_hop: SecondHop) -> Batch:
         """Texts that are somebody's neighbours, ascending, with their own neighbours; no centres."""
@@ -303,7 +293,7 @@ class Batcher:
 
 @dataclass(frozen=True)
 class SampledNodes:
-    """Nodes of one text-rich type with their sampled neighbours."""
+    """Nodes of one type with their sampled neighbours."""
 
     node_type: NodeType
     rows: Ints

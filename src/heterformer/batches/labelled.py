@@ -43,12 +43,10 @@ class LabelledBatches:
         seed: int,
         share: tuple[int, int] = (0, 1),
         nodes_at_once: int | None = None,
-        textless_fan_out: int = 0,
     ) -> None:
         """A step's nodes come in batches of at most ``nodes_at_once``, whose losses are added up."""
         self.batcher, self.targets, self.batch_size, self.seed = batcher, targets, batch_size, seed
         self.share, self.nodes_at_once = share, nodes_at_once or batch_size
-        self.textless_fan_out = textless_fan_out
         self.skipped = 0  # steps by which a run is further than it has taken, since its batches were larger
 
     @property
@@ -76,10 +74,7 @@ class LabelledBatches:
         self, chosen: NDArray[np.int64], sampler: SeededSampler, offset: int, total: int
     ) -> LabelledBatch:
         node_type, rows = self.targets.node_type, self.targets.rows[chosen]
-        if node_type in self.batcher.schema.text_rich:
-            batch = self.batcher.nodes(node_type, rows, sampler)
-        else:
-            batch = self.batcher.textless(node_type, rows, sampler, self.textless_fan_out)
+        batch = self.batcher.nodes(node_type, rows, sampler)
         values: dict[str, Any] = {field.name: getattr(batch, field.name) for field in fields(batch)}
         targets = torch.from_numpy(self.targets.values[chosen])
         return LabelledBatch(**values, targets=targets, offset=offset, nodes_of_step=total)

@@ -136,6 +136,7 @@ def _check_words(name: str, words: list[str]) -> None:
         from heterformer.datasets.registry import DATASETS
 
         builder = next(iter(words), "")
+        check_command(builder, DATASETS, "dataset")
         if builder in DATASETS:
             check_flags(f"dataset {builder}", [*flag_names(DATASETS[builder])], words)
             check_values(DATASETS[builder], words)

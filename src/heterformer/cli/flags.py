@@ -88,12 +88,12 @@ def similar(option: str, known: Collection[str]) -> str:
     return f" (did you mean {' or '.join(f'--{one}' for one in close)}?)" if close else ""
 
 
-def check_command(name: str, commands: Collection[str]) -> None:
-    """Refuse a command that does not exist."""
+def check_command(name: str, commands: Collection[str], kind: str = "command") -> None:
+    """Refuse a command, or another ``kind`` of word, that does not exist."""
     if name and not name.startswith("-") and name not in commands:
         close = get_close_matches(name, commands, n=1)
         hint = f" (did you mean {close[0]!r}?)" if close else ""
-        raise InputError(f"there is no command {name!r}{hint}; the commands are {', '.join(commands)}.")
+        raise InputError(f"there is no {kind} {name!r}{hint}; the {kind}s are {', '.join(commands)}.")
 
 
 def check_one_query(words: Sequence[str]) -> None:

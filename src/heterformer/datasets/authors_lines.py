@@ -74,7 +74,7 @@ class AuthorsTsvOptions:
 
 
 @dataclass(frozen=True)
-class Side:
+class NodeWithNeighbors:
     """One side of a line: a node and some of its neighbours."""
 
     text: str
@@ -82,7 +82,7 @@ class Side:
     numbers: list[tuple[NodeType, int]]
 
 
-def lines(file: Path, options: AuthorsTsvOptions) -> Iterator[tuple[Side, Side]]:
+def lines(file: Path, options: AuthorsTsvOptions) -> Iterator[tuple[NodeWithNeighbors, NodeWithNeighbors]]:
     """Query and key of every line; a line that is not laid out as the options say is an error."""
     with opened(file) as (stream, tell):
         number = 0
@@ -99,12 +99,12 @@ def lines(file: Path, options: AuthorsTsvOptions) -> Iterator[tuple[Side, Side]]
             if len(sides) != 2:
                 expected = f"expected two with {SEPARATOR} between them"
                 raise InputError(f"{place}: found {len(sides)} sides, {expected}.")
-            yield _side(sides[0], options, place), _side(sides[1], options, place)
+            yield _parse_side(sides[0], options, place), _parse_side(sides[1], options, place)
             if number % LINES == 0:
                 tell()
 
 
-def _side(text: str, options: AuthorsTsvOptions, place: str) -> Side:
+def _parse_side(text: str, options: AuthorsTsvOptions, place: str) -> NodeWithNeighbors:
     fields = text.split("\t")
     numbers = 1 + options.text_neighbors  # where they begin
     if len(fields) != options.fields:
@@ -115,7 +115,9 @@ def _side(text: str, options: AuthorsTsvOptions, place: str) -> Side:
     types = [node_type for node_type, width in options.widths.items() for _ in range(width)]
     numbered = [(t, _number(f, t, options, place)) for t, f in zip(types, fields[numbers:], strict=True)]
     neighbors = [field.strip() for field in fields[1:numbers]]
-    return Side(fields[0].strip(), [n for n in neighbors if n], [(t, n) for t, n in numbered if n >= 0])
+    return NodeWithNeighbors(
+        fields[0].strip(), [n for n in neighbors if n], [(t, n) for t, n in numbered if n >= 0]
+    )
 
 
 def _number(text: str, node_type: NodeType, options: AuthorsTsvOptions, place: str) -> int:

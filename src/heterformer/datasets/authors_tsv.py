@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import polars as pl
 from tyro.conf import Fixed, Positional, Suppress, arg
 
-from heterformer.datasets.authors_lines import AuthorsTsvOptions, Side, lines
+from heterformer.datasets.authors_lines import AuthorsTsvOptions, NodeWithNeighbors, lines
 from heterformer.datasets.raw_build import DatasetBuild, RawTables, build_from_raw, textless
 from heterformer.datasets.raw_file import RawFile, found_in
 from heterformer.errors import InputError
@@ -102,7 +102,7 @@ def _fill(
         taken |= own
 
 
-def _write_nodes(tables: RawTables, sides: Sequence[Side], known: set[str]) -> None:
+def _write_nodes(tables: RawTables, sides: Sequence[NodeWithNeighbors], known: set[str]) -> None:
     """The nodes that are met for the first time."""
     texts = {node_id(text): text for side in sides for text in (side.text, *side.neighbors)}
     new = [(name, text) for name, text in texts.items() if name not in known]
@@ -110,7 +110,9 @@ def _write_nodes(tables: RawTables, sides: Sequence[Side], known: set[str]) -> N
     tables.write("nodes", _frame(new, "id", "text"))
 
 
-def _write_neighbors(tables: RawTables, sides: Sequence[Side], options: AuthorsTsvOptions) -> None:
+def _write_neighbors(
+    tables: RawTables, sides: Sequence[NodeWithNeighbors], options: AuthorsTsvOptions
+) -> None:
     """What stands beside a node; a node of many lines repeats much of it."""
     linked = [(node_id(side.text), node_id(text)) for side in sides for text in side.neighbors]
     tables.write("linked", _frame(linked, "source", "target").unique(maintain_order=True))
@@ -120,7 +122,10 @@ def _write_neighbors(tables: RawTables, sides: Sequence[Side], options: AuthorsT
 
 
 def _usable(
-    tables: RawTables, file: Path, chunk: Sequence[tuple[Side, Side]], taken: set[Pair]
+    tables: RawTables,
+    file: Path,
+    chunk: Sequence[tuple[NodeWithNeighbors, NodeWithNeighbors]],
+    taken: set[Pair],
 ) -> list[Pair]:
     """The pairs that can be learnt from or asked for; the others are counted."""
     tally = tables.tally(file)

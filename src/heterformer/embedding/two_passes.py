@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +18,7 @@ import torch
 from numpy.typing import DTypeLike, NDArray
 
 from heterformer.arrays import Ints
+from heterformer.batches.assembly import SampledEdges
 from heterformer.batches.batcher import SampledNodes
 from heterformer.batches.stable import StableSampler
 from heterformer.batches.visible import VisibleNetwork
@@ -44,9 +45,8 @@ from heterformer.models.inference import (
     StoredStates,
     center_batches,
     drawn_once,
-    neighbor_text_rows,
+    sampled_textless_vectors,
     sampled_vectors,
-    textless_vectors,
 )
 from heterformer.network.schema import NodeType, check_schema
 from heterformer.progress import Bar, progress_bar
@@ -219,7 +219,7 @@ class Embedding:
         if processes.world_size > 1 and self.options.states == "own":
             processes, name = ProcessGroup(), f"-{self.processes.rank}-of-{self.processes.world_size}"
         near = self._near_texts(folder / f"near{name}.npy", todo, processes)
-        every = near if self.second_hop is None else self._with_further(near)
+        every = near if self.second_hop is None else self._with_further(near, processes)
         dtype, sizes = np.dtype(self.options.states_dtype), (self.part, self.tokens_per_batch)
         store = folder / f"states{name}"
         texts = TextStates(store, self.model, self.tokens, every, dtype, processes, *sizes)
@@ -251,25 +251,27 @@ class Embedding:
         is_near = np.zeros(len(self.tokens), dtype=bool)
         for node_type, parts in todo.items():
             for start, stop in parts:
-                for edges in self._changed(node_type, start, stop).edges:
-                    if edges.neighbor_type in self.tokens.text_offset:
-                        offset = self.tokens.text_offset[edges.neighbor_type]
-                        is_near[edges.neighbor.astype(np.int64) + offset] = True
+                for text_rows in self._texts_in(self._changed(node_type, start, stop).edges):
+                    is_near[text_rows] = True
         for text_rows in self._aggregated_texts():
             is_near[text_rows] = True
         return is_near
 
-    def _with_further(self, near: Ints) -> Ints:
-        """The texts ``near``, and those that they are next to."""
+    def _with_further(self, near: Ints, processes: ProcessGroup) -> Ints:
+        """The texts ``near``, and those that they are next to; each process looks at a share of them."""
         assert self.second_hop is not None
         is_needed = np.zeros(len(self.tokens), dtype=bool)
         is_needed[near] = True
-        for node_type, rows in self.tokens.by_type(near):
-            for edges in self.second_hop(node_type, rows):
-                if edges.neighbor_type in self.tokens.text_offset:
-                    offset = self.tokens.text_offset[edges.neighbor_type]
-                    is_needed[edges.neighbor.astype(np.int64) + offset] = True
-        return np.flatnonzero(is_needed)
+        for node_type, rows in self.tokens.by_type(near[processes.share(len(near))]):
+            for text_rows in self._texts_in(self.second_hop(node_type, rows)):
+                is_needed[text_rows] = True
+        return np.flatnonzero(processes.all_reduce_any(torch.from_numpy(is_needed)).numpy())
+
+    def _texts_in(self, sampled: Iterable[SampledEdges]) -> Iterator[Ints]:
+        """The rows of the texts that sampled edges lead to."""
+        for edges in sampled:
+            if edges.neighbor_type in self.tokens.text_offset:
+                yield edges.neighbor.astype(np.int64) + self.tokens.text_offset[edges.neighbor_type]
 
     @property
     def _aggregating(self) -> list[NodeType]:
@@ -278,13 +280,11 @@ class Embedding:
         return textless if self.trained.textless_fan_out else []
 
     def _aggregated_texts(self) -> Iterator[NDArray[np.int64]]:
-        """The texts that they are made of, some at a time."""
-        one_hop = self.batcher.without_second_hop()
+        """The texts that this process's nodes of those types are made of, some at a time."""
         for node_type in self._aggregating:
-            for start in range(0, self.schema.counts[node_type], ROWS):
-                rows = np.arange(start, min(start + ROWS, self.schema.counts[node_type]))
-                fan_out = self.trained.textless_fan_out
-                yield neighbor_text_rows(one_hop.textless(node_type, rows, self.sampler, fan_out))
+            for part in _row_slices(self.processes.share(self.schema.counts[node_type])):
+                nodes = self.sampled.part(node_type, part.start, part.stop)
+                yield from self._texts_in(nodes.edges)
 
     def _changed(self, node_type: NodeType, start: int, stop: int) -> SampledNodes:
         """Of a part's nodes, those whose vectors are not known from an earlier embedding."""
@@ -354,9 +354,7 @@ class Embedding:
     def chunks(self, node_type: NodeType, rows: slice = slice(None)) -> Iterator[Chunk]:
         """The finished vectors of one type, some thousand at a time, rows in network order."""
         ids = self.network.id_series(node_type)
-        begin, end, _ = rows.indices(len(ids))
-        for start in range(begin, end, ROWS):
-            part = slice(start, min(start + ROWS, end))
+        for part in _row_slices(slice(*rows.indices(len(ids)))):
             names = ids[part].to_list()
             if node_type in self.vectors:
                 vectors, signatures = (file[node_type].read(part) for file in (self.vectors, self.signatures))
@@ -372,19 +370,21 @@ class Embedding:
         assert isinstance(self.model, HeterogeneousEncoder)
         rows = torch.arange(part.start, part.stop, device=self.model.device)
         with torch.no_grad():
-            whole = textless_vectors(
-                self.model,
-                self.batcher,
-                node_type,
-                np.arange(part.start, part.stop),
-                self.sampler,
-                self._states,
-            )
+            if node_type in self._aggregating:
+                nodes = self.sampled.part(node_type, part.start, part.stop)
+            else:
+                nodes = SampledNodes(node_type, np.arange(part.start, part.stop), (), self.sampler)
+            whole = sampled_textless_vectors(self.model, self.batcher, nodes, self._states)
             vectors = self.model.shortened(whole, self.width).numpy()
             h0 = self.model.textless.embeddings(node_type, rows).float().cpu().numpy()
         extra = {"h0": h0.astype(self.options.dtype)} if self._with_h0(node_type) else {}
         signatures = self._signatures.textless(node_type)[part]
         return Chunk(node_type, ids, vectors.astype(self.options.dtype), signatures, extra)
+
+
+def _row_slices(rows: slice) -> Iterator[slice]:
+    """A range of rows, as many of them at a time as are written together."""
+    return (slice(start, min(start + ROWS, rows.stop)) for start in range(rows.start, rows.stop, ROWS))
 
 
 def model_digest(model: NodeEncoder) -> str:

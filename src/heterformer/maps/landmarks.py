@@ -33,12 +33,12 @@ TOGETHER = 4.0  # times the landmarks' spacing: farther ones of the closest do n
 JITTER = 0.5  # of the spacing: a node stands beside its landmarks and not upon them
 
 Matrices = Mapping[NodeType, NDArray[Any]]
-Places = dict[NodeType, Float32s]
+PlacesByType = dict[NodeType, Float32s]
 
 
 def lay_out(
     matrices: Matrices, text_rich: Sequence[NodeType], options: MapOptions, count: int = LANDMARKS
-) -> Places:
+) -> PlacesByType:
     """(n, 2) by type, rows in network order; ``count`` nodes are landmarks.
 
     Landmarks are nodes with text, or any nodes if none has: each type has its share of them. Nodes of

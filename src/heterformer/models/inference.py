@@ -64,16 +64,34 @@ def textless_vectors(
 ) -> Tensor:
     """(n, d): the vectors of textless nodes, with the text-rich neighbours that the model aggregates."""
     parts = [torch.empty(0, model.width)]
+    second_hop = drawn_once(batcher, sampler)
+    for start in range(0, len(rows), nodes_at_once):
+        nodes = batcher.sample(node_type, rows[start : start + nodes_at_once].astype(np.int64), sampler)
+        parts.append(sampled_textless_vectors(model, batcher, nodes, stored, nodes_at_once, second_hop))
+    return torch.cat(parts)
+
+
+def sampled_textless_vectors(
+    model: NodeEncoder,
+    batcher: Batcher,
+    nodes: SampledNodes,
+    stored: StoredStates | None = None,
+    nodes_at_once: int = TEXTLESS_AT_ONCE,
+    second_hop: SecondHop | None = None,
+) -> Tensor:
+    """(n, d): the same for nodes whose neighbours are sampled; ``second_hop`` as in ``sampled_vectors``."""
+    parts = [torch.empty(0, model.width)]
     plainly = torch.autocast(model.device.type, enabled=False)  # texts are read in the caller's precision
-    one_hop, second_hop = batcher.without_second_hop(), drawn_once(batcher, sampler)
+    one_hop = batcher.without_second_hop()
     with evaluating(model):
-        for start in range(0, len(rows), nodes_at_once):
-            block = rows[start : start + nodes_at_once].astype(np.int64)
+        for start in range(0, len(nodes), nodes_at_once):
+            block = nodes.select(np.arange(start, min(start + nodes_at_once, len(nodes))))
             if not model.textless_fan_out:
                 with plainly:
-                    encoded = model.textless_vectors(node_type, torch.from_numpy(block).to(model.device))
+                    rows = torch.from_numpy(block.rows).to(model.device)
+                    encoded = model.textless_vectors(nodes.node_type, rows)
             else:
-                batch = one_hop.textless(node_type, block, sampler, model.textless_fan_out)
+                batch = one_hop.batch_of(block)
                 states = stored or _states_of(model, batcher, [batch], TOKENS, second_hop)
                 neighbors = states(neighbor_text_rows(batch)).to(model.device)
                 with plainly:

@@ -134,8 +134,9 @@ def _disk(network: PlannedNetwork, size: ModelSize, training: TrainingOptions, e
     vector, h0 = (n * np.dtype(embed.dtype).itemsize for n in (size.width, size.textless_dim * embed.h0))
     textless = sum(counts[t] for t in counts if t in schema.textless)
     reads = any(t in schema.text_rich for t in counts)  # else no text is read
+    with_neighbors = size.width * size.has_second_hop
     return Disk(
-        text_states=network.texts * row * np.dtype(embed.states_dtype).itemsize * reads,
+        text_states=network.texts * (row + with_neighbors) * np.dtype(embed.states_dtype).itemsize * reads,
         vectors=sum(counts.values()) * (vector + WORD) + textless * h0,
         checkpoints=_checkpoints(size, training),
         cached=_met(network) * row * FLOAT if training.neighbor_states == "cached" else 0,

@@ -48,6 +48,7 @@ class ModelSize:
     textless_dim: int
     learns_textless: bool  # whether anything looks at those tables
     states: int  # that a text gives to its neighbours (S)
+    has_second_hop: bool  # whether one of them is stored with the text's own neighbours as well
     kinds: tuple[str, ...]  # of virtual neighbour tokens
     readout_kinds: tuple[str, ...]  # of neighbours that the network readout adds
     first_only: bool  # whether only [CLS] of a last layer is read
@@ -55,7 +56,7 @@ class ModelSize:
     @classmethod
     def from_options(cls, schema: Schema, options: TrainingOptions) -> ModelSize:
         """Of the model that ``heterformer train`` would make. Nothing is loaded but a configuration."""
-        chosen = options.model.resolved()
+        chosen = options.resolved().model
         if not isinstance(chosen, BackboneOptions):
             problem = f"is {chosen.name!r}, which has no backbone to plan for; expected another model."
             raise OptionError(options, "model", problem)
@@ -79,6 +80,7 @@ class ModelSize:
             textless_dim=textless_dim if groups["textless"] else 0,
             learns_textless=bool(set(schema.textless) & set(model.embedded_types)),
             states=model.states_per_text,
+            has_second_hop=model.second_hop > 0,
             kinds=tuple(model.kinds),
             readout_kinds=tuple(model.readout_kinds),
             first_only=chosen.readout == "cls",

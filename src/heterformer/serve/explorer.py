@@ -13,7 +13,7 @@ from fastapi.responses import JSONResponse, Response
 
 from heterformer.search.searcher import NamedNode
 from heterformer.serve.answers import JSON_PROBLEMS, ComparedPair, MapAnswer, MapColors, MapPlaces
-from heterformer.serve.schemas import Pair, Places
+from heterformer.serve.schemas import Pair, PlacesRequest
 from heterformer.serve.service import Service
 
 PREFIX = "/static/"
@@ -100,7 +100,7 @@ def _add_map(app: FastAPI, service: Service) -> None:
             return JSONResponse(asdict(data.node(number)))
 
     @app.post("/map/places", response_model=MapPlaces)
-    def places(form: Places) -> JSONResponse:
+    def places(form: PlacesRequest) -> JSONResponse:
         """Where nodes are on the map, by type and id."""
         with service.map_data(form.model) as data:
             return JSONResponse({"places": data.find([node.key for node in form.nodes])})

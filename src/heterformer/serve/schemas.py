@@ -29,8 +29,8 @@ class Body(BaseModel):
         return values
 
 
-class Form(Body):
-    """A form of ours: a field that it does not have is a mistake."""
+class StrictBody(Body):
+    """The body of a request in a form of our own: a field that it does not have is an error."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -54,7 +54,7 @@ class TEIEmbed(Body):
     dimensions: int | None = Field(default=None, ge=1, description="Only the first numbers of each vector.")
 
 
-class Search(Form):
+class Search(StrictBody):
     """A text, with or without neighbours, or a node to search with."""
 
     model: Model = ""
@@ -69,7 +69,7 @@ class Search(Form):
     index: Literal["auto", "exact", "approximate"] = "auto"
 
 
-class Recommend(Form):
+class Recommend(StrictBody):
     """Users, or the items of one who is not in the network, and what to recommend."""
 
     model: Model = ""
@@ -81,7 +81,7 @@ class Recommend(Form):
     where: str = Field(default="", description="A filter: year >= 2015 and venue == 'ACL'.")
 
 
-class NewNode(Form):
+class NewNode(StrictBody):
     """A node that the network does not have."""
 
     id: str = Field(default="", description="Comes back with the vector.")
@@ -92,14 +92,14 @@ class NewNode(Form):
     )
 
 
-class NewNodes(Form):
+class NewNodes(StrictBody):
     """Nodes to embed; the network stays as it is."""
 
     model: Model = ""
     nodes: list[NewNode]
 
 
-class Explain(Form):
+class Explain(StrictBody):
     """A node whose vector to explain, or, with another one, the score of the two."""
 
     model: Model = ""
@@ -111,7 +111,7 @@ class Explain(Form):
     leave_one_out: bool = Field(default=True, description="What changes without each neighbour and word.")
 
 
-class NodeKey(Form):
+class NodeKey(StrictBody):
     """A node by its type and id."""
 
     type: str
@@ -122,7 +122,7 @@ class NodeKey(Form):
         return self.type, self.id
 
 
-class Pair(Form):
+class Pair(StrictBody):
     """Two nodes to compare."""
 
     model: Model = ""
@@ -130,7 +130,7 @@ class Pair(Form):
     other: NodeKey
 
 
-class Places(Form):
+class PlacesRequest(StrictBody):
     """Nodes to find on the map."""
 
     model: Model = ""

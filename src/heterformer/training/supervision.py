@@ -65,7 +65,6 @@ class Supervision:
             seed,
             (processes.rank, processes.world_size),
             nodes_at_once,
-            model.textless_fan_out,
         )
         self._weights = None
         if options.class_weights == "balanced" and targets.kind != "number":

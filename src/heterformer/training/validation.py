@@ -59,7 +59,11 @@ def in_batch_metrics(
         return vectors_of_type(model, batcher, node_type, distinct, sampler)[torch.from_numpy(place)]
 
     with precision or nullcontext():
-        queries, keys = read(relation.source, pairs[:, 0]), read(relation.target, pairs[:, 1])
+        if relation.source == relation.target:  # a node may be a query of one pair and the key of another
+            both = read(relation.source, pairs.T.flatten())
+            queries, keys = both[: len(pairs)], both[len(pairs) :]
+        else:
+            queries, keys = read(relation.source, pairs[:, 0]), read(relation.target, pairs[:, 1])
     key_rows = torch.from_numpy(np.ascontiguousarray(pairs[:, 1]))
 
     def known(batch: slice) -> Tensor:

@@ -19,8 +19,8 @@ FORMS = "NAME=LOW:HIGH, NAME=LOW:HIGH:log or NAME=A,B,C"
 FIXED = ("model", "init", "device", "tensorboard", "wandb", "mlflow")
 
 
-class Chooser(Protocol):
-    """What a trial of Optuna offers."""
+class OptunaTrial(Protocol):
+    """The methods of ``optuna.Trial`` that ranges call, for which Optuna need not be installed."""
 
     def suggest_float(self, name: str, low: float, high: float, *, log: bool = False) -> float: ...
 
@@ -39,7 +39,7 @@ class Numbers:
     log: bool
     whole: bool
 
-    def choose(self, trial: Chooser) -> Any:
+    def choose(self, trial: OptunaTrial) -> Any:
         if self.whole:
             return trial.suggest_int(self.name, int(self.low), int(self.high), log=self.log)
         return trial.suggest_float(self.name, self.low, self.high, log=self.log)
@@ -52,7 +52,7 @@ class Choices:
     name: str
     values: tuple[Any, ...]
 
-    def choose(self, trial: Chooser) -> Any:
+    def choose(self, trial: OptunaTrial) -> Any:
         return trial.suggest_categorical(self.name, self.values)
 
 
