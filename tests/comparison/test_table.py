@@ -218,7 +218,7 @@ def test_a_negative_difference_is_a_deficit(tmp_path: Path) -> None:
     found = as_markdown(
         pretended_comparison(tmp_path / "cmp", {"bert": 0.9, "heterformer": 0.1}, seeds=(0,)), COMMAND
     )
-    assert ", a deficit to BERT (95 % interval -0." in found
+    assert ", a deficit against BERT (95 % interval -0." in found
     assert "lead over" not in found
 
 
