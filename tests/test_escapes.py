@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from pathlib import Path
 
 import pytest
 from rich.table import Table
@@ -85,10 +84,3 @@ def test_the_cells_of_a_page_are_escaped() -> None:
 def test_no_cell_begins_a_formula(start: str) -> None:
     assert spreadsheet_text(f"{start}1+1") == f"'{start}1+1"
     assert spreadsheet_text(f"a{start}") == f"a{start}"
-
-
-def test_every_page_escapes_the_name_of_the_network() -> None:
-    """Pages are made by several modules; each writes names through one function."""
-    source = Path(__file__).parent.parent / "src" / "heterformer"
-    for page in ("evaluation/page.py", "training/model_card.py", "comparison/table.py", "tables.py"):
-        assert "markdown_text" in (source / page).read_text(encoding="utf-8")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import inspect
 import io
 import threading
 
@@ -49,6 +50,10 @@ def test_lines_come_by_themselves_where_there_is_no_terminal(written: Written) -
             with waiting("drawing"):
                 assert written.wait_for("drawing: 0:00:00 elapsed\n")
             assert written.wait_for("epoch 1: 25%, ")
+
+
+def test_lines_are_half_a_minute_apart_at_most() -> None:
+    assert inspect.signature(plain_lines).parameters["every"].default <= 30
 
 
 def test_lines_end_with_their_work(written: Written) -> None:

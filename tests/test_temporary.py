@@ -65,6 +65,7 @@ def test_what_a_kill_left_of_scratch_folders_is_removed(tmp_path: Path) -> None:
     (tmp_path / ".heterformer-notes").write_text("somebody's own")
     assert len(files(tmp_path)) == 3
     with scratch_folder(tmp_path) as scratch:
+        assert {p.name for p in tmp_path.iterdir()} == {scratch.name, ".heterformer-notes"}
         remove_scratch(tmp_path)
         assert {p.name for p in tmp_path.iterdir()} == {scratch.name, ".heterformer-notes"}
     assert files(tmp_path) == {".heterformer-notes"}

@@ -90,7 +90,7 @@ def unknown_option(name: str, known: Iterable[str]) -> InputError:
 
 def with_alternatives(options: object, name: str, expectation: str) -> str:
     """What an option takes, in words, with the words and None that it takes as well."""
-    return _either([expectation, *_alternatives(option_types(type(options))[name])])
+    return either([expectation, *_alternatives(option_types(type(options))[name])])
 
 
 def option_types(options: type) -> dict[str, Any]:
@@ -121,8 +121,8 @@ def expected(hint: Any) -> str:
     names = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
     kind_names = [name for kind, name in names.items() if kind in kinds]
     if words and not kind_names:
-        return _either([f"one of {', '.join(words)}", *_alternatives(hint)[len(words) :]])
-    return _either([*kind_names, *_alternatives(hint)])
+        return either([f"one of {', '.join(words)}", *_alternatives(hint)[len(words) :]])
+    return either([*kind_names, *_alternatives(hint)])
 
 
 def read_value(value: object, hint: Any) -> Any:
@@ -156,7 +156,8 @@ def _alternatives(hint: Any) -> list[str]:
     return [*map(repr, _words(hint)), *["None"] * (type(None) in _kinds(hint))]
 
 
-def _either(choices: Sequence[str]) -> str:
+def either(choices: Sequence[str]) -> str:
+    """Choices as in a sentence: a, b or c."""
     *others, last = choices
     return f"{', '.join(others)} or {last}" if others else last
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from typing import Any
 
+import polars as pl
 import pytest
 
 from heterformer.network.store import Network
@@ -48,6 +49,34 @@ WRONG = {
     "map RUN --vectors FILE": "file.txt: holds no vectors, expected what 'heterformer embed' wrote",
     "search RUN kernels --vectors FILE": "file.txt: holds no vectors, expected what",
     "search RUN kernels --student RUN": "run: not a student, expected a folder that 'heterformer distill'",
+    "search RUN kernels --vectors OTHER": "other.parquet: has no column 'type', found id, title.",
+    "map RUN --vectors OTHER": "other.parquet: has no column 'type', found id, title.",
+    "embed RUN new --since OTHER": "other.parquet: has no column 'type', found id, title.",
+    "evaluate NET --vectors TEXTS": "texts.parquet: column 'vector' holds ",
+    "evaluate NET --vectors CUT": "cut.parquet: holds no vectors, expected what 'heterformer embed' wrote",
+    "evaluate NET --vectors RUN": "run: holds no vectors, expected what 'heterformer embed' wrote",
+    "finetune LABELLED new --type papre": "--type is 'papre', expected one of the labelled types 'paper', ",
+    "finetune LABELLED new": "--type is not given, expected one of the labelled types 'paper', 'author'.",
+    "finetune RUN new": "no node type has a 'label' column in its specification.",
+    "finetune LABELLED new --task regression": "--labels.column is not given, expected the numeric column",
+    "finetune LABELLED FILE --type paper": "file.txt: is a file, expected the folder of a run.",
+    "train LABELLED.net new --tasks classification --labels.type papre": "--labels.type is 'papre', expected",
+    "compare NET new --backbone ./typo/model": "./typo/model: no such folder, and no name that a model hub",
+    "plan NET --backbone ../typo": "../typo: no such folder, and no name that a model hub",
+    "tune NET new --backbone /typo/model": "/typo/model: no such folder, and no name that a model hub",
+    "train NET new --backbone a/b/c": "a/b/c: no such folder, and no name that a model hub",
+    "train NET new --backbone FILE": "file.txt: is a file, and no name that a model hub could have.",
+    "train": "NET and RUN are missing; see 'heterformer train --help'.",
+    "train --max-steps 3 NET": "RUN is missing; see 'heterformer train --help'.",
+    "finetune RUN --label-fraction 1 0.5": "OUT is missing; see 'heterformer finetune --help'.",
+    "search --json": "RUN is missing; see 'heterformer search --help'.",
+    "export NET new": "--to is missing; see 'heterformer export --help'.",
+    "describe NET new": "found 'new' after NET, expected options; see 'heterformer describe --help'.",
+    "dataset": "the dataset is missing, expected one of dblp, goodreads, ",
+    "dataset wodnet new.net": "there is no dataset 'wodnet' (did you mean 'wordnet'?); the datasets are ",
+    "dataset wordnet": "OUT is missing; see 'heterformer dataset wordnet --help'.",
+    "dataset dblp raw new.net more": "found 'more' after RAW OUT, expected options; see",
+    "": "the command is missing, expected one of build, ",
     "compare nowhere.net new": "nowhere.net: not a network",
     "plan nowhere.net": "nowhere.net: not a network",
     "dataset debian new.net --kep 3": "'heterformer dataset debian' has no option --kep.",
@@ -146,10 +175,24 @@ def refused(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         out=folder / "both.net",
     )
     Run(folder / "both").start(both, TrainingOptions().resolved())
+    labelled = Network.from_frames(
+        {
+            "nodes": {"paper": {"text": "title", "label": "topic"}, "author": {}},
+            "relations": {"by": {"from": "paper", "to": "author", "column": "author"}},
+        },
+        {"paper": {"id": ["p1", "p2"], "title": ["A", "B"], "author": ["a1", "a2"], "topic": ["x", "y"]}},
+        out=folder / "labelled.net",
+    )
+    Run(folder / "labelled").start(labelled, TrainingOptions().resolved())
     places = {"NET": network.path, "RUN": run, "FILE": folder / "file.txt", "EMPTY": folder / "empty.txt"}
     (folder / "written").mkdir()
     (folder / "written" / "vectors.json").write_text("{}", encoding="utf-8")
-    places |= {"WRITTEN": folder / "written", "BOTH": folder / "both"}
+    places |= {"WRITTEN": folder / "written", "BOTH": folder / "both", "LABELLED": folder / "labelled"}
+    pl.DataFrame({"id": ["p1"], "title": ["A"]}).write_parquet(folder / "other.parquet")
+    texts = {"id": ["p1"], "type": ["paper"], "vector": ["A"]}
+    pl.DataFrame(texts).write_parquet(folder / "texts.parquet")
+    (folder / "cut.parquet").write_bytes((folder / "texts.parquet").read_bytes()[:100])
+    places |= {name: folder / f"{name.lower()}.parquet" for name in ("OTHER", "TEXTS", "CUT")}
     lines = {}
     for typed in WRONG:
         words = typed.split()

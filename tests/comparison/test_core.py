@@ -55,7 +55,7 @@ def test_runs_differ_in_variant_and_seed_and_share_the_rest(tmp_path: Path) -> N
         (
             {"max_steps": None},
             "6 runs, one after the other, each until early stopping, at most 7 epochs of 17 steps; "
-            "'max_steps', 'max_minutes' or 'epochs' sets a budget.\n",
+            "fewer steps, minutes or epochs set a budget.\n",
         ),
         ({"max_steps": 9}, "6 runs of 9 steps each, less than an epoch (17 steps).\n"),
         ({"max_steps": 17}, ""),

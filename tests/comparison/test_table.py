@@ -218,7 +218,7 @@ def test_a_negative_difference_is_a_deficit(tmp_path: Path) -> None:
     found = as_markdown(
         pretended_comparison(tmp_path / "cmp", {"bert": 0.9, "heterformer": 0.1}, seeds=(0,)), COMMAND
     )
-    assert ", a deficit to BERT (95 % interval -0." in found
+    assert ", a deficit against BERT (95 % interval -0." in found
     assert "lead over" not in found
 
 
@@ -246,3 +246,9 @@ def test_runs_that_an_earlier_version_ranked_are_named(tmp_path: Path) -> None:
     assert "Ranked by an earlier version: BERT seed 0; " in markdown
     (line,) = [line for line in markdown.split("\n## ")[2].splitlines() if "| BERT |" in line]
     assert line.endswith("|  |  |  |  |  |  |  | 1 |")
+
+
+def test_the_name_of_a_network_is_text(comparison: Comparison) -> None:
+    page = as_markdown(replace(comparison, network="<b>|`x`"), COMMAND)
+    assert page.startswith("# Comparison on \\<b\\>\\|\\`x\\`\n")
+    assert "<b>" not in page

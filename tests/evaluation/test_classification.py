@@ -189,6 +189,7 @@ def test_fewer_nodes_than_parts() -> None:
     ("options", "complaint"),
     [
         ({"hidden": 0}, "hidden is 0, expected more than 0."),
+        ({"hidden": 10**9}, "hidden is 1000000000, expected at most 100,000."),
         ({"max_nodes": 0}, "max_nodes is 0, expected more than 0 or None."),
         ({"learning_rate": -0.1}, "learning_rate is -0.1, expected more than 0 or None."),
         ({"seed": -1}, "seed is -1, expected 0 to 2,147,483,647."),

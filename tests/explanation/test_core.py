@@ -315,7 +315,7 @@ def test_a_run_without_a_model_yet(tmp_path: Path) -> None:
 
 
 def test_a_node_that_nobody_knows() -> None:
-    assert "there is no paper or author or venue with the id or name 'qq'" in complaint(tiny_run(), "qq")
+    assert "there is no paper, author or venue with the id or name 'qq'" in complaint(tiny_run(), "qq")
     assert "there is no author with the id or name 'p7'" in complaint(tiny_run(), "p7", node_type="author")
     said = "node_type is 'autor', expected one of 'paper', 'author', 'venue'."
     assert complaint(tiny_run(), "p7", node_type="autor") == said

@@ -96,7 +96,7 @@ def test_what_the_user_wrote_is_shown_as_it_is(odd: str) -> None:
 
 def test_nodes_are_named_and_a_small_network_is_called_so() -> None:
     shown = rendered(description(describe(network())))
-    assert "paper: most linked: one two (2), p2 (2), three (1); for example: one two, p2, three" in shown
+    assert "paper: most linked: one two (2) · p2 (2) · three (1); for example: one two · p2 · three" in shown
     assert "venue: 100% have one edge; most linked: ACL (1); for example: ACL" in shown
     assert "warning: too small to train: relation 'cites' has 2 query nodes, " in shown
 

@@ -161,6 +161,7 @@ MISTAKES = [
     ("neighbors", {"paper": -1}, "neighbors.paper: found -1, expected a whole number of at least 0."),
     ("neighbors", {"paper": True}, "neighbors.paper: found True, expected a whole number of at least 0."),
     ("neighbors", 5, "neighbors: found 5, expected a mapping of keys to values."),
+    ("max_tokens", 10**8, "max_tokens: found 100000000, expected at most 32,768 tokens of a text."),
     ("max_tokens", 2, "max_tokens: found 2, expected a whole number of at least 3."),
     ("test_batch_size", 1.5, "test_batch_size: found 1.5, expected a whole number of at least 2."),
     ("predict", [["cites"]], "predict: found ['cites'], expected the name of a relation."),

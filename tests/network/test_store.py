@@ -146,3 +146,13 @@ def test_a_stranger_s_names_lead_nowhere(place: str, network: Network) -> None:
     path.write_text(json.dumps(values))
     with pytest.raises(InputError, match=r"network.json: (.* is not allowed|the fingerprint|its types, )"):
         Network.open(network.path)
+
+
+@pytest.mark.parametrize(("name", "what"), [("paper", "node types"), ("cites", "relations")])
+def test_a_stranger_s_name_leads_nowhere_though_all_places_agree_on_it(
+    name: str, what: str, network: Network
+) -> None:
+    path = network.path / "network.json"
+    path.write_text(path.read_text().replace(f'"{name}"', '"../../thesis"'))
+    with pytest.raises(InputError, match=rf"network.json: {what}: the name '../../thesis' is not allowed"):
+        Network.open(network.path)

@@ -217,7 +217,7 @@ def test_a_mistake_is_one_sentence(words: list[str], said: str, searched: Search
 def test_a_name_that_nobody_has(searched: Searched) -> None:
     said = searched.failed(TEXT, "--author", "Qwertz Uiop")
     assert said == f"{tiny_network().path}: there is no author with the id or name 'Qwertz Uiop'."
-    assert "there is no paper or author or venue with the id or name 'qq'" in searched.failed("--like", "qq")
+    assert "there is no paper, author or venue with the id or name 'qq'" in searched.failed("--like", "qq")
 
 
 def test_what_is_no_run_or_no_vectors(searched: Searched, tmp_path: Path) -> None:

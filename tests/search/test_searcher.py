@@ -185,5 +185,5 @@ def test_a_node_may_be_given_by_its_id() -> None:
     searcher = Searcher(tiny_run())
     (own,) = tiny_network().ids("paper", [4])
     np.testing.assert_array_equal(searcher.like(own).vector, searcher.like(Node("paper", 4)).vector)
-    with pytest.raises(InputError, match="there is no paper or author or venue with the id or name 'nobody'"):
+    with pytest.raises(InputError, match="there is no paper, author or venue with the id or name 'nobody'"):
         searcher.like("nobody")

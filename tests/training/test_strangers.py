@@ -29,6 +29,7 @@ from heterformer.search.searcher import Searcher
 from heterformer.serve.options import ServeOptions
 from heterformer.serve.service import Service
 from heterformer.temporary import SCRATCH
+from heterformer.training import run as run_module
 from heterformer.training.run import Run
 from heterformer.training.train import train
 from tests.learning import tiny_network
@@ -185,6 +186,35 @@ def test_a_model_is_read_while_training_replaces_its_checkpoints(run: Path) -> N
     while not done.is_set():
         opened.model()
     writer.join()
+
+
+@pytest.mark.parametrize(
+    ("read", "checkpoint", "opener"),
+    [
+        (Run.model, "best", "safe_open"),
+        (Run.progress, "last", "_state"),
+    ],
+)
+def test_a_checkpoint_that_is_renamed_while_it_is_read_is_read_again(
+    run: Path,
+    read: Callable[[Run], Any],
+    checkpoint: str,
+    opener: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The writer's first rename comes just before the file is opened."""
+    opened, folder = getattr(run_module, opener), run / "checkpoints" / checkpoint
+    calls: list[Path] = []
+
+    def renamed(path: Path, *rest: Any) -> Any:
+        calls.append(path)
+        if len(calls) == 1:
+            folder.rename(folder.with_name(f".{checkpoint}.old"))
+        return opened(path, *rest)
+
+    monkeypatch.setattr(run_module, opener, renamed)
+    read(Run(run))
+    assert len(calls) == 2
 
 
 def test_what_a_kill_left_in_a_run_goes_when_training_goes_on(tmp_path: Path) -> None:

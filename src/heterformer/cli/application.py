@@ -19,8 +19,9 @@ from heterformer import __version__
 from heterformer.cli.checks import is_local_main
 from heterformer.cli.commands import COMMANDS, DISTRIBUTED
 from heterformer.cli.flags import (
-    check_command,
+    check_arguments,
     check_flags,
+    check_name,
     check_one_query,
     check_unicode,
     check_values,
@@ -105,8 +106,9 @@ def run(arguments: Sequence[str] | None = None, linger: float = LINGER) -> None:
 def _run(words: list[str]) -> None:
     """Parse a command's words, then call its function."""
     name = next(iter(words), "")
-    check_command(name, COMMANDS)
-    _check_words(name, words[1:])
+    check_name("command", name, COMMANDS)
+    if name in COMMANDS:
+        _check_words(name, words[1:])
     commands: dict[str, Callable[..., Any]] = {n: _summary(command) for n, command in COMMANDS.items()}
     if name in COMMANDS:
         commands[name] = COMMANDS[name]
@@ -125,24 +127,25 @@ def _run(words: list[str]) -> None:
 
 
 def _check_words(name: str, words: list[str]) -> None:
-    """Refuse flags that a command does not have, and a query without quotes; tyro would miss an argument."""
-    if name in COMMANDS and name != "dataset":
-        check_values(COMMANDS[name], words)
-    if name in TRAINING:
-        check_values(EveryModelOptions, words)
-    if name == "search":
-        check_one_query(words)  # flags may be node types
-    elif name == "dataset":
+    """Refuse flags that a command does not have, a query without quotes, and arguments that are missing.
+
+    tyro would refuse some of them too, in a box of many lines.
+    """
+    command, models = COMMANDS[name], [EveryModelOptions] if name in TRAINING else []
+    if name == "dataset":
         from heterformer.datasets.registry import DATASETS
 
-        builder = next(iter(words), "")
-        check_command(builder, DATASETS, "dataset")
-        if builder in DATASETS:
-            check_flags(f"dataset {builder}", [*flag_names(DATASETS[builder])], words)
-            check_values(DATASETS[builder], words)
-    elif name in COMMANDS:
-        models = [n.replace("_", "-") for n in EveryModelOptions.option_names()] if name in TRAINING else []
-        check_flags(name, [*flag_names(COMMANDS[name]), *models], words)
+        check_name("dataset", builder := next(iter(words), ""), DATASETS)
+        if builder not in DATASETS:
+            return  # --help
+        name, command, words = f"dataset {builder}", DATASETS[builder], words[1:]
+    for owner in (command, *models):
+        check_values(owner, words)
+    if name == "search":
+        check_one_query(words)  # flags may be node types
+    else:
+        check_flags(name, [flag for owner in (command, *models) for flag in flag_names(owner)], words)
+    check_arguments(name, command, words, *models)
 
 
 def _training_arguments(name: str, words: list[str]) -> dict[str, Any]:

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from heterformer.network.store import Network
 
 P = ParamSpec("P")
-PARQUET = b"PAR1"  # with which a table begins
 
 
 def is_local_main() -> bool:
@@ -54,13 +53,12 @@ def _reported_once(check: Callable[P, None]) -> Callable[P, None]:
 @_reported_once
 def check_train(network: Path, run: Path, options: TrainingOptions) -> None:
     """The network, the run folder, and what the model starts from."""
-    from heterformer.models.plm.minilm import check_backbone
     from heterformer.models.registry import model_name
     from heterformer.network.split.split import SplitTable
     from heterformer.network.store import Network
     from heterformer.training.run_folder import RunFolder
 
-    Network.open(network)
+    opened = Network.open(network)
     folder = RunFolder(run)
     if folder.exists:
         folder.config()
@@ -69,11 +67,30 @@ def check_train(network: Path, run: Path, options: TrainingOptions) -> None:
     if options.init is not None:
         model_name(options.init)
     if not folder.started:  # a run that is resumed has all it needs
-        check_backbone(options.model.backbone)
+        _check_backbone(options)
+    _check_task(opened, options)
     if options.split.file is not None:
         if not Path(options.split.file).is_file():
             raise InputError(f"{options.split.file}: no such file, expected a table of pairs.")
         SplitTable.open(options.split.file)
+
+
+@_reported_once
+def check_finetune(run: Path, out: Path, options: TrainingOptions, *, is_curve: bool) -> None:
+    """The run, the place of the output, and the type or column to predict."""
+    from heterformer.training.run_folder import RunFolder
+
+    if not is_curve:  # whose folder holds runs
+        RunFolder(out).check_free()
+    _check_task(_network(run, None), options)
+
+
+def check_tune(network: Path, options: TrainingOptions) -> None:
+    """The network, the backbone, and the type or column to predict."""
+    from heterformer.network.store import Network
+
+    _check_task(Network.open(network), options)
+    _check_backbone(options)
 
 
 def check_run(run: Path, network: Path | None = None) -> None:
@@ -121,7 +138,7 @@ def check_embed(
             known = ", ".join(map(repr, opened.schema.node_types))
             raise OptionError(options, "types", f"has {node_type!r}, expected some of {known}.")
     if since is not None:
-        _check_exists(since)
+        _check_vectors(since)
 
 
 def check_search(run: Path, query: str, options: SearchOptions) -> None:
@@ -213,22 +230,27 @@ def check_distill(run: Path, out: Path) -> None:
     _network(run, None)
 
 
-def check_compare(network: Path, out: Path, seeds: Sequence[int], *, table_only: bool) -> None:
-    """The network, the place of the output unless it is to be there, and the seeds."""
-    from heterformer.comparison.folder import check_free
+def check_compare(
+    network: Path, out: Path, seeds: Sequence[int], options: TrainingOptions, *, table_only: bool
+) -> None:
+    """The network, the place of the output unless it is to be there, the seeds, and the backbone."""
+    from heterformer.comparison.folder import check_free, is_comparison
     from heterformer.comparison.options import check_seeds
 
     check_network(network)
     if not table_only:
         check_free(out)
+    if not is_comparison(out):  # one that is resumed has all it needs
+        _check_backbone(options)
     check_seeds(seeds)
 
 
-def check_plan(network: Path, options: PlanOptions) -> None:
-    """The network, and the types whose numbers are given."""
+def check_plan(network: Path, options: PlanOptions, training: TrainingOptions) -> None:
+    """The network, the types whose numbers are given, and the backbone."""
     from heterformer.network.store import Network
 
     options.counts_for(Network.open(network).schema.counts)
+    _check_backbone(training)
 
 
 def check_push(path: Path, repository: str) -> None:
@@ -272,19 +294,30 @@ def _network(run: Path, network: Path | None) -> Network:
     return RunFolder(run).open_network(network)
 
 
+def _check_backbone(options: TrainingOptions) -> None:
+    """A folder with a model, or a name that is one of ours or could be a hub's."""
+    from heterformer.models.plm.minilm import check_backbone
+
+    check_backbone(options.model.backbone)
+
+
+def _check_task(network: Network, options: TrainingOptions) -> None:
+    """The type or the column that labels are of, if any are learnt from."""
+    from heterformer.network.targets import target_type
+
+    if (task := options.supervised_task) is not None:
+        target_type(network, task, options.labels)
+
+
 def _check_vectors(path: Path) -> None:
-    """A folder, or a file that begins as Parquet does; what it holds is read later."""
-    _check_exists(path)
-    if path.is_file() and _beginning(path, len(PARQUET)) != PARQUET:
-        expected = "expected what 'heterformer embed' wrote or a Parquet table"
-        raise InputError(f"{path}: holds no vectors, {expected}.")
+    """Vectors in a folder or a table, as far as headers tell."""
+    from heterformer.embedding.vector_files import opened_folder, table_schema
+    from heterformer.files import readable
 
-
-def _beginning(path: Path, count: int) -> bytes:
-    with path.open("rb") as file:
-        return file.read(count)
-
-
-def _check_exists(path: Path) -> None:
-    if not path.exists():
+    place = readable(path)
+    if not place.exists():
         raise InputError(f"{path}: no such file or folder, expected vectors of 'heterformer embed'.")
+    if place.is_dir():
+        opened_folder(place)
+    else:
+        table_schema(place)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
@@ -88,29 +89,76 @@ def similar(option: str, known: Collection[str]) -> str:
     return f" (did you mean {' or '.join(f'--{one}' for one in close)}?)" if close else ""
 
 
-def check_command(name: str, commands: Collection[str], kind: str = "command") -> None:
-    """Refuse a command, or another ``kind`` of word, that does not exist."""
-    if name and not name.startswith("-") and name not in commands:
-        close = get_close_matches(name, commands, n=1)
-        hint = f" (did you mean {close[0]!r}?)" if close else ""
-        raise InputError(f"there is no {kind} {name!r}{hint}; the {kind}s are {', '.join(commands)}.")
+def check_name(what: str, name: str, known: Collection[str]) -> None:
+    """Refuse a command or data set that does not exist; ``what`` says which of both."""
+    if name.startswith("-") or name in known:
+        return
+    names = ", ".join(known)
+    if not name:
+        raise InputError(f"the {what} is missing, expected one of {names}.")
+    close = get_close_matches(name, known, n=1)
+    hint = f" (did you mean {close[0]!r}?)" if close else ""
+    raise InputError(f"there is no {what} {name!r}{hint}; the {what}s are {names}.")
+
+
+def check_arguments(name: str, command: Callable[..., Any], words: Sequence[str], *more: type) -> None:
+    """Refuse a command line without an argument that must be there, or with one too many.
+
+    ``more`` are groups of options that the command takes besides those of its signature.
+    """
+    if {"--help", "-h"} & set(words):
+        return
+    plain = _plain_words(words, command, *more)
+    positional, flags = _arguments(command)
+    required = [metavar for metavar, (_, is_required) in positional.items() if is_required]
+    missing = required[len(plain) :] + [flag for flag in flags if value_of(words, flag[2:]) is None]
+    if missing:
+        are = "is" if len(missing) == 1 else "are"
+        raise InputError(f"{' and '.join(missing)} {are} missing; see 'heterformer {name} --help'.")
+    is_list = any(get_origin(kind) is tuple for kind, _ in positional.values())
+    if len(plain) > len(positional) and not is_list:
+        problem = f"found {plain[len(positional)]!r} after {' '.join(positional)}, expected options"
+        raise InputError(f"{problem}; see 'heterformer {name} --help'.")
+
+
+def _arguments(command: Callable[..., Any]) -> tuple[dict[str, tuple[Any, bool]], list[str]]:
+    """Positional arguments, each with its type and whether it must be there, and flags that must be."""
+    hints = get_type_hints(command, include_extras=True)
+    positional, flags = {}, []
+    for name, parameter in inspect.signature(command).parameters.items():
+        hint, is_required = hints[name], parameter.default is parameter.empty
+        if _has_marker(hint, Positional):
+            metavar = next(m.metavar for m in get_args(hint)[1:] if getattr(m, "metavar", None))
+            positional[metavar] = _kind(hint), is_required
+        elif is_required and not is_dataclass(_kind(hint)):
+            flags.append(f"--{name.replace('_', '-')}")
+    return positional, flags
+
+
+def _plain_words(words: Sequence[str], *owners: Any) -> list[str]:
+    """The words that are neither flags nor their values; an unknown flag has one, as a node type has."""
+    hints = {name: hint for owner in owners for name, hint in _flag_hints(owner)}
+    plain, rest = [], deque(words)
+    while rest:
+        flag, equals, _ = (word := rest.popleft()).partition("=")
+        if not word.startswith("--"):
+            plain.append(word)
+            continue
+        name = flag.removeprefix("--").replace("_", "-")
+        hint = hints.get(name, hints.get(name.removeprefix("no-")))
+        count = 0 if equals or hint is bool or name == "help" else 1
+        while count and rest and not rest[0].startswith("--"):
+            rest.popleft()
+            count = 1 if get_origin(hint) is tuple else 0
+    return plain
 
 
 def check_one_query(words: Sequence[str]) -> None:
     """Refuse a query of ``search`` of several words without quotes, which the shell has divided."""
-    hints = get_type_hints(SearchOptions, include_extras=True)
-    switches = {f"--{(_own_name(h) or n).replace('_', '-')}" for n, h in hints.items() if _kind(h) is bool}
-    plain, rest = [], iter(words)
-    for word in rest:
-        if not word.startswith("--"):
-            plain.append(word)
-        elif "=" not in word and word.replace("_", "-").replace("--no-", "--") not in {*switches, "--help"}:
-            next(rest, None)  # its value
-    if len(plain) > 2:
-        query = " ".join(plain[1:])
-        raise InputError(
-            f'found {len(plain) - 1} words after the run, expected one query in quotes: "{query}".'
-        )
+    _, *query = _plain_words(words, SearchOptions) or [""]
+    if len(query) > 1:
+        problem = f"found {len(query)} words after the run, expected one query in quotes"
+        raise InputError(f'{problem}: "{" ".join(query)}".')
 
 
 def check_unicode(words: Sequence[str]) -> None:

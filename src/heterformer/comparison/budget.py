@@ -26,7 +26,7 @@ def say_budget(
     if options.max_steps is None and options.max_minutes is None:
         most = f"until early stopping, at most {options.epochs} epochs of {epoch:,} steps"
         each = ", one after the other, each" if len(jobs) > 1 or trials else ""
-        say(f"{counted}{each} {most}; 'max_steps', 'max_minutes' or 'epochs' sets a budget.")
+        say(f"{counted}{each} {most}; fewer steps, minutes or epochs set a budget.")
         _say_time(network, jobs, len(jobs) * options.epochs * pairs, speed or _measured_speed)
     elif options.max_steps is not None and options.max_steps < epoch:
         say(f"{counted} of {options.max_steps:,} steps each, less than an epoch ({epoch:,} steps).")

@@ -302,7 +302,7 @@ def _about_leads(comparison: Comparison) -> list[str]:
 def _lead(lead: Lead) -> str:
     difference = lead.difference
     mean = round(difference.mean, 4) + 0.0  # as it is shown, without the sign of -0.0
-    name = "a deficit to" if mean < 0 else "a lead over" if mean > 0 else "level with"
+    name = "a deficit against" if mean < 0 else "a lead over" if mean > 0 else "level with"
     span = f"95 % interval {difference.low:+.4f} to {difference.high:+.4f}, p = {difference.p:.4f}"
     heading = HEADINGS.get(lead.metric) or label_heading(lead.metric)
     return f"{heading} {mean:+.4f}, {name} {lead.against.display_name} ({span})"

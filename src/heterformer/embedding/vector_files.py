@@ -42,9 +42,6 @@ def opened_folder(path: Path) -> tuple[Mapping[str, Any], tuple[NodeType, ...], 
 def opened_table(path: Path) -> tuple[Mapping[str, Any], tuple[NodeType, ...], tuple[Path, ...]]:
     """Metadata and types of one table, which may be another tool's."""
     schema = table_schema(path)
-    kind = schema.field("vector").type
-    if not is_vector(kind):
-        raise InputError(f"{path}: column 'vector' holds {kind}, expected lists of numbers.")
     with reading(path, AGAIN):
         metadata = dict(json.loads((schema.metadata or {}).get(KEY, b"{}")))
     types: dict[str, None] = {}
@@ -67,6 +64,9 @@ def table_schema(path: Path) -> pa.Schema:
     for name in ("id", "type", "vector"):
         if name not in schema.names:
             raise InputError(f"{path}: has no column {name!r}, found {', '.join(schema.names)}.")
+    kind = schema.field("vector").type
+    if not is_vector(kind):
+        raise InputError(f"{path}: column 'vector' holds {kind}, expected lists of numbers.")
     return schema
 
 

@@ -14,6 +14,7 @@ from rich.text import Text
 from heterformer.network.describe import Degrees, Description, NodeSummary
 
 LISTED_CLASSES = 8
+SEPARATOR = " · "  # of names, which may have commas
 LONGEST_NAME = 50  # letters of a node's name
 
 
@@ -95,8 +96,8 @@ def _edge_ranges(statistics: Description) -> Iterator[str]:
 
 def _nodes_by_name(node: NodeSummary) -> Text:
     """The most linked nodes of a type and some others, and for textless nodes how many have one edge."""
-    linked = ", ".join(f"{_name(name)} ({edges:,})" for name, edges in node.most_linked) or "none"
-    parts = [f"most linked: {linked}", "for example: " + ", ".join(map(_name, node.examples))]
+    linked = SEPARATOR.join(f"{_name(name)} ({edges:,})" for name, edges in node.most_linked) or "none"
+    parts = [f"most linked: {linked}", "for example: " + SEPARATOR.join(map(_name, node.examples))]
     if node.texts is None:
         parts.insert(0, f"{node.single_edge / node.count:.0%} have one edge")
     return Text.assemble((f"{node.node_type}: ", "bold"), "; ".join(parts))

@@ -13,6 +13,7 @@ import polars as pl
 from heterformer.errors import InputError, OptionError
 from heterformer.network.schema import NodeType, Schema
 from heterformer.network.store import Network
+from heterformer.options import either
 from heterformer.untrusted import check_text, short_repr
 
 MAX_CANDIDATES = 2000  # names that are compared with an unknown one
@@ -59,9 +60,8 @@ def find_node(
             raise InputError(
                 f"{len(nodes):,} nodes have the name {short_repr(name)}; use the id of one: {listed}."
             )
-    types = " or ".join(node_types)
-    close = " or ".join(map(repr, close_names(network, name, node_types)))
-    hint = f" (did you mean {close}?)" if close else ""
+    types, close = either(node_types), close_names(network, name, node_types)
+    hint = f" (did you mean {either([*map(repr, close)])}?)" if close else ""
     raise UnknownNodeError(
         f"{network.path}: there is no {types} with the id or name {short_repr(name)}{hint}."
     )

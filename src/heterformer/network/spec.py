@@ -20,6 +20,7 @@ from heterformer.untrusted import NAME_RULE, is_type_name, short_repr
 TEXT_RICH_FAN_OUT = 5  # the paper's number of sampled neighbours for papers and books
 TEXTLESS_FAN_OUT = 3
 OWN_DATA = "docs/own-data.md"  # the page with a recipe for each shape of data
+MOST_TOKENS = 32_768  # of a text: no backbone reads longer ones
 MOST_NEIGHBORS = 1000  # of one type: every node of a batch has room for as many
 # What other programs write where there is no value. 'Null', 'Na' and 'none' are left out: people and tags
 # have such names.
@@ -186,7 +187,7 @@ class _Parser:
             relations=relations,
             predict=predict,
             neighbors=self.neighbors(values.get("neighbors", {}), nodes),
-            max_tokens=self.integer(values.get("max_tokens", 32), "max_tokens", least=3),
+            max_tokens=self.max_tokens(values.get("max_tokens", 32)),
             test_batch_size=self.integer(values.get("test_batch_size", 100), "test_batch_size", least=2),
             missing=self.missing(values.get("missing", list(MISSING))),
             where=self.where,
@@ -413,6 +414,13 @@ class _Parser:
     def strings(self, value: Any, at: str) -> tuple[str, ...]:
         values = value if isinstance(value, list) else [value]
         return tuple(self.string(v, at) for v in values)
+
+    def max_tokens(self, value: Any) -> int:
+        count = self.integer(value, "max_tokens", least=3)
+        if count > MOST_TOKENS:
+            expected = f"expected at most {MOST_TOKENS:,} tokens of a text"
+            raise self.error("max_tokens", f"found {short_repr(count)}, {expected}")
+        return count
 
     def integer(self, value: Any, at: str, least: int) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or value < least:

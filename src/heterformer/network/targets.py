@@ -83,9 +83,15 @@ def node_targets(network: Network, task: SupervisedTask, options: TargetOptions)
     return _with_fraction(targets, options)
 
 
+def target_type(network: Network, task: SupervisedTask, options: TargetOptions) -> NodeType:
+    """The node type that a task predicts for; no label is read."""
+    if task == "regression":
+        return _type_with_column(network, options)
+    return _chosen_type(labelled_types(network), options)
+
+
 def _classes(network: Network, options: TargetOptions) -> Targets:
-    types = labelled_types(network)
-    node_type = _chosen_type(types, options)
+    node_type = target_type(network, "classification", options)
     if node_type in network.label_kinds and not options.visible_labels:
         _refuse_leaks(network, node_type)
     labels = labels_of_type(network, node_type, options).with_members(LEAST_MEMBERS)
@@ -123,9 +129,8 @@ def _refuse_leaks(network: Network, node_type: NodeType) -> None:
 
 
 def _numbers(network: Network, options: TargetOptions) -> Targets:
-    if options.column is None:
-        raise OptionError(options, "column", "is not given, expected the numeric column to predict.")
-    node_type = _type_with_column(network, options)
+    node_type = target_type(network, "regression", options)
+    assert options.column is not None
     values = _as_numbers(_column(network, node_type, options.column), options)
     rows = np.flatnonzero(np.isfinite(values))
     if len(rows) < LEAST_NUMBERS:
@@ -156,6 +161,8 @@ def _column(network: Network, node_type: NodeType, name: str) -> pl.Series:
 
 
 def _type_with_column(network: Network, options: TargetOptions) -> NodeType:
+    if options.column is None:
+        raise OptionError(options, "column", "is not given, expected the numeric column to predict.")
     types = tuple(t for t in network.schema.node_types if options.column in network.attributes(t))
     if not types:
         every = sorted({name for t in network.schema.node_types for name in network.attributes(t)})

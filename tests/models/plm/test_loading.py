@@ -132,6 +132,15 @@ def test_pickled_weights_are_not_read(folder: Path) -> None:
         load_model(folder)
 
 
+def test_a_hub_s_code_is_not_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
+    from transformers import PretrainedConfig
+    from transformers.models.auto import tokenization_auto
+
+    monkeypatch.setattr(PretrainedConfig, "get_config_dict", lambda name: ({"model_type": "bert"}, {}))
+    monkeypatch.setattr(tokenization_auto, "get_tokenizer_config", lambda name: {})
+    assert source_options("owner/name") == {"trust_remote_code": False}
+
+
 def test_settings_on_a_hub_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     from transformers import PretrainedConfig
     from transformers.models.auto import tokenization_auto

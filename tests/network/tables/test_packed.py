@@ -18,6 +18,9 @@ def test_a_file_may_unpack_to_some_times_its_size(tmp_path: Path) -> None:
     with path.open("rb") as raw, pytest.raises(InputError) as caught:
         unpacked(raw, path, allowance=0).read()
     assert str(caught.value).startswith(f"{path}: unpacks to more than 0.0 GB, 200 times its size; if that")
+    allowance = 100 * path.stat().st_size
+    with path.open("rb") as raw, pytest.raises(InputError, match="GB, 300 times its size"):
+        unpacked(raw, path, allowance).read()
     with path.open("rb") as raw:
         assert len(unpacked(raw, path, allowance=1_000_000).read()) == 1_000_000
     plain = tmp_path / "t.csv"

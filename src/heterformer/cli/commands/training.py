@@ -88,10 +88,13 @@ def finetune(
         label_fraction: Shares of the training part's labels to learn from.
         config: A YAML file of options (or another run's config.yaml); flags override it.
     """
+    from heterformer.cli.checks import check_finetune
+
     training = finetuning_options(options, run, task)
     training = replace(training, labels=replace(training.labels, type=type))
     for fraction in label_fraction:
         replace(training.labels, fraction=fraction)  # or it is no share
+    check_finetune(run, out, training, is_curve=len(label_fraction) > 1)
     _quiet_transformers()
     from heterformer.distributed import ProcessGroup, destroy_process_group
     from heterformer.finetuning.core import finetune as finetune_run
@@ -151,7 +154,7 @@ def compare(
     from heterformer.cli.checks import check_compare
     from heterformer.network.store import Network
 
-    check_compare(network, out, seeds, table_only=table_only)
+    check_compare(network, out, seeds, options, table_only=table_only)
     _quiet_transformers()
     from heterformer.comparison.core import compare as compare_models
     from heterformer.comparison.core import finished_comparison
@@ -208,10 +211,10 @@ def tune(
         preset: 'paper' is the paper's hyper-parameter table; flags and --config override it.
         json: Print JSON instead of a table.
     """
-    from heterformer.cli.checks import check_network
+    from heterformer.cli.checks import check_tune
     from heterformer.network.store import Network
 
-    check_network(network)
+    check_tune(network, options)
     _quiet_transformers()
     from heterformer.tuning.core import tune as tune_options
     from heterformer.tuning.table import as_json, tuning_table
@@ -253,7 +256,7 @@ def plan(
     from heterformer.cli.checks import check_plan
     from heterformer.network.store import Network
 
-    check_plan(network, options)
+    check_plan(network, options, training)
     _quiet_transformers()
     from heterformer.plan.core import make_plan
     from heterformer.plan.table import as_json, plan_tables

@@ -43,6 +43,8 @@ def check_source(name: Path | str) -> None:
 
 def check_backbone(name: Path | str) -> None:
     """Refuse what ``check_source`` does, and a folder that holds no model, without reading one."""
+    if name == NAME:  # whatever is called so in the current folder
+        return
     check_source(name)
     if Path(name).is_dir() and not any((Path(name) / file).is_file() for file in CONFIGURATIONS):
         raise InputError(f"{name}: holds no model, expected a folder with a {CONFIGURATIONS[0]}.")

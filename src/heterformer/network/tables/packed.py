@@ -46,6 +46,7 @@ class _GzipStream(io.RawIOBase):
         data = self._file.read(len(buffer))
         buffer[: len(data)] = data
         if self._file.tell() > self._most:
-            problem = f"unpacks to more than {self._most / 1e9:,.1f} GB, {RATIO} times its size"
+            times = self._most / max(self._path.stat().st_size, 1)
+            problem = f"unpacks to more than {self._most / 1e9:,.1f} GB, {times:,.0f} times its size"
             raise InputError(f"{self._path}: {problem}; if that is right, unpack it and name the plain file.")
         return len(data)
