@@ -6,6 +6,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import polars as pl
+
 from heterformer.datasets.synthetic_shop import WORDS, ShopOptions, write_shop
 from heterformer.network.build import build_network
 from heterformer.network.build.frames import temporary_folder
@@ -30,6 +33,21 @@ def built_shop(folder: Path, predict: Any = "bought", **more: Any) -> Network:
 def shop(predict: str = "bought") -> Network:
     """A small shop, made once."""
     return built_shop(temporary_folder(), predict, items=160, users=60, purchases=8)
+
+
+@cache
+def timed_shop() -> Network:
+    """The same with a time of each purchase; who made an item has none."""
+    folder = temporary_folder()
+    spec = write_shop(folder / "tables", ShopOptions(items=160, users=60, purchases=8))
+    table = pl.read_csv(spec.parent / "bought.csv")
+    times = np.random.default_rng(0).integers(1, 30, len(table))
+    table.with_columns(time=pl.Series(times)).write_csv(spec.parent / "bought.csv")
+    text = spec.read_text(encoding="utf-8").replace(
+        "columns: [user, item]", "columns: [user, item], time: time"
+    )
+    spec.write_text(text, encoding="utf-8")
+    return build_network(NetworkSpec.load(spec), folder / "network", data=spec.parent)
 
 
 @cache

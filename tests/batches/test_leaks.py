@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
@@ -20,10 +21,10 @@ from heterformer.batches.pairs import TrainingBatches, evaluation_key, evaluatio
 from heterformer.batches.positives import fresh_positives
 from heterformer.batches.randomness import stream_key
 from heterformer.batches.sampling import SeededSampler, sample_neighbors
-from heterformer.batches.visible import VisibleNetwork
+from heterformer.batches.visible import EvaluatedPart, VisibleNetwork
 from heterformer.models import Heterformer
 from heterformer.models.plm.loading import load_tokenizer
-from heterformer.network.schema import Relation
+from heterformer.network.schema import EdgeType, Relation
 from heterformer.network.split.draw import make_split
 from heterformer.network.split.options import SplitOptions
 from heterformer.network.split.pairs import Pairs
@@ -34,7 +35,7 @@ from heterformer.training.warm_up import text_edges
 from tests.batches.decoding import Center, Decoder, Node, decoder
 from tests.models.test_inference import backbone
 from tests.networks import Facts, few, networks, pairs_of, split_of
-from tests.shop import shop, shop_reader
+from tests.shop import shop, shop_reader, timed_shop
 
 SPLITS = st.builds(
     SplitOptions,
@@ -153,6 +154,9 @@ def test_nodes_by_themselves_see_no_held_out_pair_either(
 # --- Time: both ends of a pair see nothing that is later than the pair -----------------------------------
 
 
+SecondHops = dict[Node, list[tuple[EdgeType, Node]]]
+
+
 class Timeline:
     """When each pair and each edge was there, from the facts alone."""
 
@@ -185,6 +189,12 @@ class Timeline:
             time = self.edges[(relation.name, *ends)]
             assert time <= until, f"too late: {center.node} sees {neighbor} of {time} at {until}"
 
+    def check_both_hops(self, center: Center, further: SecondHops, until: float) -> None:
+        """What the centre sees, and what its neighbours show of themselves."""
+        self.check(center, until)
+        for _, neighbor in center.neighbors:
+            self.check(Center(neighbor, further.get(neighbor, [])), until)
+
     def facts_relation(self, name: str) -> Relation:
         return next(r for r in self.facts.relations if name in (r.name, r.backward.relation))
 
@@ -195,11 +205,12 @@ def check_times(read: Decoder, split: Split, epochs: int = 2) -> None:
     assert split.times is not None
     training = VisibleNetwork.for_training(read.network, split)
     for fresh in (False, True):
-        batches = TrainingBatches(read.batcher(training), split.train, batch_size=4, seed=7, fresh=fresh)
+        batcher = read.batcher(training, second_hop=100)
+        batches = TrainingBatches(batcher, split.train, batch_size=4, seed=7, fresh=fresh)
         for epoch in range(epochs):
             for step in range(batches.steps_per_epoch):
                 check_pair_times(read, timeline, batches.batch(epoch, step), before=split.times.train_until)
-    evaluation = read.batcher(VisibleNetwork.for_evaluation(read.network, split))
+    evaluation = read.batcher(VisibleNetwork.for_evaluation(read.network, split), second_hop=100)
     for pairs in (split.validation, split.test):
         check_pair_times(read, timeline, evaluation.pairs(pairs, evaluation_key(0)))
     for node_type, ids in read.facts.texts.items():
@@ -208,17 +219,52 @@ def check_times(read: Decoder, split: Split, epochs: int = 2) -> None:
             batcher = evaluation if visible is None else read.batcher(visible)
             for center in read.centers(batcher.nodes(node_type, rows, SeededSampler(stream_key(1)))):
                 timeline.check(center, max(cut, timeline.later(center.node)))
+    check_ranked_times(read, timeline, split)
+
+
+def check_ranked_times(read: Decoder, timeline: Timeline, split: Split) -> None:
+    """Pairs are ranked by vectors of nodes by themselves, which show nothing later than their pairs."""
+    relation = read.network.schema.predicted[0]
+    parts: tuple[EvaluatedPart, ...] = ("validation", "test")
+    for part in parts:
+        visible = VisibleNetwork.for_evaluation(read.network, split, part=part)
+        batcher = read.batcher(visible, second_hop=100)
+        for query, key in split.part(part)[relation.name].tolist():
+            ends = ((relation.source, query), (relation.target, key))
+            source, target = (read.network.ids(node_type, [row])[0] for node_type, row in ends)
+            until = timeline.edges[relation.name, source, target]
+            for node_type, row in ends:
+                batch = batcher.nodes(node_type, np.array([row]), SeededSampler(stream_key(1)))
+                (center,) = read.centers(batch)
+                timeline.check_both_hops(center, read.second_hop(batch), until)
+                for _, node in center.neighbors:
+                    if node[0] not in read.facts.texts:
+                        timeline.check(Center(node, folded_in(read, visible, node)), until)
+
+
+def folded_in(read: Decoder, visible: VisibleNetwork, node: Node) -> list[tuple[EdgeType, Node]]:
+    """The texts that a textless node would be folded in from, by each edge type that joins them."""
+    edges = text_edges(visible, read.tokens, node[0])
+    (row,) = read.network.rows(node[0], [node[1]])
+    counted = Counter(edges.texts[edges.rows == row].tolist())
+    found = []
+    for text, count in counted.items():
+        ((node_type, (place,)),) = read.tokens.by_type(np.array([text]))
+        other = (node_type, read.network.ids(node_type, [place])[0])
+        joining = [e for e, name in read.facts.around(node) if (e.neighbor, name) == other]
+        found += [(e, other) for e in joining] if len(joining) == count else []
+    return found
 
 
 def check_pair_times(
     read: Decoder, timeline: Timeline, batch: PairBatch, before: float | None = None
 ) -> None:
-    centers = read.centers(batch)
+    centers, further = read.centers(batch), read.second_hop(batch)
     for query, key in zip(centers[batch.queries], centers[batch.keys], strict=True):
         until = timeline.edges[read.facts.predict, query.node[1], key.node[1]]
         assert before is None or until < before, f"trained on: {query.node}, {key.node} of {until}"
         for center in (query, key):
-            timeline.check(center, until)
+            timeline.check_both_hops(center, further, until)
 
 
 @st.composite
@@ -256,7 +302,14 @@ def timeless(*_: Any) -> None:
     return None
 
 
+def as_of_the_test(network: Any, split: Split, *_: Any, **__: Any) -> VisibleNetwork:
+    assert split.times is not None
+    return VisibleNetwork(network, split.hidden_pairs, as_of=split.times.validation_until)
+
+
 TIME_MUTATIONS = {
+    "neighbours of neighbours have no time": (VisibleNetwork, "first_times", timeless),
+    "validation is as of the test": (VisibleNetwork, "for_evaluation", as_of_the_test),
     "pairs have no time": (VisibleNetwork, "pair_times", timeless),
     "nodes by themselves have no time": (VisibleNetwork, "until", timeless),
 }
@@ -479,6 +532,95 @@ def test_the_leak_tests_find_a_leak_at_ends_without_text(
     monkeypatch.setattr(where, name, mutation)
     with pytest.raises(AssertionError, match=message):
         check_shop(network, split, shop_tokens, fresh=False)
+
+
+class ShopTimes:
+    """When each purchase was; what has no time was always there."""
+
+    def __init__(self, network: Network, tokens: PackedTokens) -> None:
+        self.tokens, times = tokens, network.edge_values("bought", "time")
+        assert times is not None
+        users, items = (end.tolist() for end in network.edges("bought"))
+        self.purchases = dict(zip(zip(users, items, strict=True), times.tolist(), strict=True))
+
+    def check(self, batch: Batch, users: list[int], items: list[int], until: list[float]) -> None:
+        """Users and items that are centres, and their neighbours, see nothing later than ``until``."""
+        further: dict[int, list[float]] = {}
+        for edge_type, edges in batch.second_hop.items():
+            for item, node in zip(edges.center.tolist(), edges.node.tolist(), strict=True):
+                near = shop_neighbor(batch, self.tokens, "item", item)[1]
+                _, other = shop_neighbor(batch, self.tokens, edge_type.neighbor, node)
+                if edge_type.neighbor == "user":
+                    further.setdefault(near, []).append(self.purchases[other, near])
+        ends = [(items, batch.neighbors)]
+        if batch.textless_centers is not None:
+            ends.append((users, batch.textless_centers.neighbors))
+        for centers, neighbors in ends:
+            for edge_type, edges in neighbors.items():
+                for place, node in zip(edges.center.tolist(), edges.node.tolist(), strict=True):
+                    kind, other = shop_neighbor(batch, self.tokens, edge_type.neighbor, node)
+                    if kind == "brand":
+                        continue
+                    pair = (other, centers[place]) if kind == "user" else (centers[place], other)
+                    seen = [self.purchases[pair], *(further.get(other, []) if kind == "item" else [])]
+                    assert max(seen) <= until[place], f"too late: {pair} of {max(seen)} at {until[place]}"
+
+
+def check_shop_times(network: Network, split: Split, tokens: PackedTokens) -> None:
+    """Training, and users and items by themselves, with which held-out pairs are ranked."""
+    times, fan_out = ShopTimes(network, tokens), dict.fromkeys(network.schema.node_types, 100)
+    sizes: dict[str, Any] = {"fan_out": fan_out, "textless_fan_out": 100, "second_hop": 100}
+    training = Batcher(VisibleNetwork.for_training(network, split), tokens, **sizes)
+    batches = TrainingBatches(training, split.train, 16, 3)
+    for step in range(batches.steps_per_epoch):
+        batch = batches.of_run_step(step)
+        users, items = ([row for _, row in shop_nodes(batch, tokens, end)] for end in ("user", "item"))
+        until = [times.purchases[pair] for pair in zip(users, items, strict=True)]
+        times.check(batch, users, items, until)
+    parts: tuple[EvaluatedPart, ...] = ("validation", "test")
+    for part in parts:
+        visible = VisibleNetwork.for_evaluation(network, split, part=part)
+        batcher = Batcher(visible, tokens, **sizes)
+        pairs = split.part(part)["bought"]
+        until = [times.purchases[user, item] for user, item in pairs.tolist()]
+        users, items = pairs.T
+        batch = batcher.textless("user", users, evaluation_sampler(0), 100)
+        times.check(batch, users.tolist(), [], until)
+        times.check(batcher.nodes("item", items, evaluation_sampler(0)), [], items.tolist(), until)
+        folded = text_edges(visible, tokens, "user")
+        offset = tokens.text_offset["item"]
+        for user, time in zip(users.tolist(), until, strict=True):
+            texts = folded.texts[folded.rows == user] - offset
+            seen = [times.purchases[user, item] for item in texts.tolist()]
+            assert max(seen, default=0) <= time, f"too late: user {user} is folded in from {max(seen)}"
+
+
+def everything(visible: VisibleNetwork, center: str, neighbor: str) -> Any:
+    return np.ones(len(visible.network.adjacency(center, neighbor).neighbor), dtype=bool)
+
+
+SHOP_TIME_LEAKS: dict[str, tuple[Any, str, Any]] = {
+    **TIME_MUTATIONS,
+    "folded in from everything": (VisibleNetwork, "shown", everything),
+}
+
+
+@pytest.mark.parametrize("divide", ["queries", "pairs"])
+def test_at_ends_without_text_nothing_later_than_the_pair_is_seen(
+    divide: Any, shop_tokens: PackedTokens
+) -> None:
+    split = make_split(timed_shop(), SplitOptions(by="time", divide=divide))
+    check_shop_times(timed_shop(), split, shop_tokens)
+
+
+@pytest.mark.parametrize("what", SHOP_TIME_LEAKS)
+def test_the_time_tests_find_a_leak_at_ends_without_text(
+    what: str, shop_tokens: PackedTokens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    split = make_split(timed_shop(), SplitOptions(by="time"))
+    monkeypatch.setattr(*SHOP_TIME_LEAKS[what])
+    with pytest.raises(AssertionError, match="too late"):
+        check_shop_times(timed_shop(), split, shop_tokens)
 
 
 # --- Neighbours of neighbours -----------------------------------------------------------------------------

@@ -110,6 +110,21 @@ def test_keys_are_drawn_in_proportion_to_weights() -> None:
         assert {keys["4"] for keys in drawn} == {"1"}  # which has no weight: it keeps its own
 
 
+def test_small_weights_count_beside_large_ones_of_another_query() -> None:
+    names = [str(i) for i in range(5)]
+    edges = [("0", "1"), ("0", "2"), ("3", "1"), ("3", "4")]
+    relation = Relation("cites", "paper", "paper")
+    texts = {"paper": [f"paper n{i}" for i in names]}
+    weights = {"cites": {"weight": [1e20, 2e20, 1.0, 3.0]}}
+    facts = Facts({"paper": names}, texts, {relation: edges}, "cites", {"paper": 3}, edge_values=weights)
+    with facts.built() as network:
+        visible = VisibleNetwork.whole(network)
+        drawn = [named(network, visible, [[0, 1], [3, 1]], key) for key in range(10 * DRAWS)]
+        for query, key, share in (("0", "2", 2 / 3), ("3", "4", 3 / 4)):
+            counts = Counter(keys[query] for keys in drawn)
+            assert abs(counts[key] / len(drawn) - share) < 4 * (share * (1 - share) / len(drawn)) ** 0.5
+
+
 @few
 @given(networks(), st.integers(0, 3))
 def test_frequencies_are_those_of_the_keys_that_are_drawn(facts: Facts, seed: int) -> None:

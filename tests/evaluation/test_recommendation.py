@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 
 from heterformer.arrays import Ints
 from heterformer.batches.visible import VisibleNetwork
+from heterformer.evaluation.core import evaluate
 from heterformer.evaluation.link_prediction import PairSet
+from heterformer.evaluation.model_ranking import ModelVectors
+from heterformer.evaluation.open_run import open_run
 from heterformer.evaluation.recommendation import RecommendationResult, recommendations, whole_queries
+from heterformer.evaluation.reference import popularity
 from heterformer.network.split.draw import make_split
 from heterformer.network.split.options import SplitOptions
-from tests.shop import shop
+from tests.shop import shop, shop_run, timed_shop
 
 
 def dot(queries: torch.Tensor, keys: torch.Tensor) -> torch.Tensor:
@@ -86,3 +93,45 @@ def test_users_are_asked_for_with_all_their_pairs() -> None:
     assert whole_queries(pairs, 4)[:, 0].tolist() == [3, 3, 3]
     assert whole_queries(pairs, 5)[:, 0].tolist() == [3, 3, 3, 1, 1]
     assert whole_queries(pairs, 1)[:, 0].tolist() == [3, 3, 3]  # one at least
+
+
+@pytest.fixture(scope="module")
+def timed_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    by_time = {"split.by": "time", "split.divide": "queries", "textless_neighbors": 3, "max_steps": 2}
+    return shop_run(tmp_path_factory.mktemp("timed") / "run", timed_shop(), **by_time).path
+
+
+def test_each_part_of_a_split_by_time_is_ranked_as_of_its_beginning(
+    timed_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Vectors of the test would show to a validation pair what came after it."""
+    ranked: list[tuple[str, float | None]] = []
+
+    def recorded(self: ModelVectors, pair_sets: list[PairSet], *arguments: Any, **more: Any) -> Any:
+        ranked.extend((one.part, self.batcher.visible.as_of) for one in pair_sets)
+        return rank(self, pair_sets, *arguments, **more)
+
+    rank = ModelVectors.rank
+    monkeypatch.setattr(ModelVectors, "rank", recorded)
+    found = evaluate(timed_run, tasks=("link_prediction",), device="cpu")
+    times = open_run(timed_run, "cpu").split.times
+    assert times is not None
+    assert dict(ranked[:2]) == {"validation": times.train_until, "test": times.validation_until}
+    assert times.train_until < times.validation_until
+    assert [one.part for one in found.link_prediction if one.relation == "bought"] == ["validation", "test"]
+    assert {one.part for one in found.recommendation} == {"validation", "test"}
+
+
+def test_later_purchases_make_an_item_neither_popular_nor_warm(timed_run: Path) -> None:
+    opened = open_run(timed_run, "cpu")
+    times, bought = timed_shop().edge_values("bought", "time"), timed_shop().edges("bought")[1]
+    assert times is not None
+    relation, visible = timed_shop().schema.predicted[0], opened.batcher.visible
+    first = np.full(160, np.inf)
+    np.minimum.at(first, bought, times)
+    counts = np.floor(popularity(visible, relation).numpy())
+    assert opened.split.times is not None
+    limit = np.maximum(first, opened.split.times.validation_until)
+    earlier = np.bincount(bought[times <= limit[bought]], minlength=160)
+    assert (counts <= earlier).all()
+    assert (counts < np.bincount(bought, minlength=160)).any()

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from heterformer.datasets.synthetic_shop import ShopOptions, write_shop
 from heterformer.embedding.embed import embed
 from heterformer.errors import InputError
+from heterformer.network.build import build_network
+from heterformer.network.spec import NetworkSpec
 from heterformer.recommendation.core import Recommendations, Recommender, recommend_run
 from heterformer.recommendation.options import RecommendOptions
 from heterformer.training.run import Run
@@ -73,6 +77,19 @@ def test_a_newcomer_is_what_they_have(recommender: Recommender) -> None:
     assert ids(answer) != ids(other)
     (same,) = recommender.recommend(likes=music[::-1], top=160)
     assert ids(same) == ids(answer)
+
+
+def test_an_item_that_was_added_after_training_is_recommended_by_its_text(tmp_path: Path) -> None:
+    spec = write_shop(tmp_path / "tables", ShopOptions(items=160, users=60, purchases=8))
+    with (spec.parent / "items.csv").open("a", encoding="utf-8") as table:
+        table.write("cold,guitar drum string new box,music,brand-1\n")
+    network = build_network(NetworkSpec.load(spec), tmp_path / "network", data=spec.parent)
+    (answer,) = Recommender(trained_shop(), network.path, "cpu").recommend("user-3", top=161)
+    assert set(ids(answer)) == {*shop().ids("item"), "cold"}
+    vectors = embed(Run(trained_shop()).model(), network)
+    rows = network.rows("item", ids(answer))
+    scores = vectors["item"][rows] @ vectors["user"][network.rows("user", ["user-3"])[0]]
+    assert (np.diff(scores) <= 1e-5).all()
 
 
 def test_several_relations_have_their_own_scores() -> None:

@@ -111,6 +111,16 @@ def test_a_time_split_goes_on_to_the_very_same_numbers(network: Network, tmp_pat
     assert_same_weights(train(network, tmp_path / "parts", options(max_steps=4, split=by_time)), whole)
 
 
+def test_with_names_as_text_it_goes_on_to_the_very_same_numbers(network: Network, tmp_path: Path) -> None:
+    named = valued_network(text_from="name")
+    whole = train(named, tmp_path / "whole", options(max_steps=3))
+    train(named, tmp_path / "parts", options(max_steps=1))
+    assert_same_weights(train(named, tmp_path / "parts", options(max_steps=3)), whole)
+    plain = train(network, tmp_path / "plain", options(max_steps=3))
+    tables = [encoder(one).textless.parameters_of("author")[0] for one in (whole, plain)]
+    assert not torch.allclose(*tables)
+
+
 def test_attributes_are_learnt_and_saved_with_the_model(run: Run, network: Network) -> None:
     model, loaded = encoder(run), load_model(run.path)
     assert isinstance(loaded, HeterogeneousEncoder)

@@ -72,6 +72,23 @@ def test_slices_give_the_vectors_of_the_whole(tmp_path: Path) -> None:
     assert seen == {True, False}
 
 
+def test_a_relation_weighs_the_numbers_of_a_vector_starting_at_ones(tmp_path: Path) -> None:
+    model = new_trainer(tmp_path / "both", BOTH).model
+    assert set(model.relation_scales) == {"bought", "made_by"}
+    queries, keys = torch.randn(3, model.width), torch.randn(4, model.width)
+    plain = queries @ keys.T / model.config.temperature
+    with torch.no_grad():
+        assert torch.equal(model.scores(queries, keys, "bought"), plain)
+        scale = model.relation_scale("bought")
+        assert scale is not None
+        scale[0] = 2.0
+        expected = plain + queries[:, :1] @ keys[:, :1].T / model.config.temperature
+        torch.testing.assert_close(model.scores(queries, keys, "bought"), expected)
+        assert torch.equal(model.scores(queries, keys, "made_by"), plain)
+    assert not new_trainer(tmp_path / "one", "bought").model.relation_scales
+    assert not new_trainer(tmp_path / "none", BOTH, relation_scales=False).model.relation_scales
+
+
 def new_trainer(folder: Path, predict: str, **changes: object) -> Trainer:
     run, options = Run(folder / "run"), shop_options(max_steps=3, **changes).resolved()
     run.start(shop(predict), options)

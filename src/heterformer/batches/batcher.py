@@ -91,14 +91,14 @@ class Batcher:
     def further_neighbors(self, sampler: Sampler) -> SecondHop | None:
         """What draws the neighbours of neighbours; None unless they are read.
 
-        A node has the same ones whoever's neighbour it is. After a split by time they are those that are not
-        later than the node itself, and so not later than whoever sees it.
+        A node has the same ones whoever's neighbour it is. After a split by time they are those that it had
+        when it could first be seen, and so not later than whoever sees it.
         """
         if not self.second_hop:
             return None
 
         def sampled(node_type: NodeType, rows: Ints) -> Iterator[SampledEdges]:
-            until = self.visible.own_times(node_type, rows)
+            until = self.visible.first_times(node_type, rows)
             for neighbor_type in self.neighbor_types(node_type):
                 sample = sampler.sample(self.visible, node_type, neighbor_type, rows, self.second_hop, until)
                 yield SampledEdges(neighbor_type, self.edge_types(node_type, neighbor_type), *sample)

@@ -79,9 +79,11 @@ def _by_weight(
 ) -> tuple[Ints, NDArray[np.bool_]]:
     """For each row an edge of positive weight, by its random number; and whether it has any."""
     total = np.bincount(row, weights, minlength=len(random))
-    ends = np.cumsum(weights, dtype=np.float64)
-    before = np.cumsum(total) - total
-    chosen = np.searchsorted(ends, before + random * total, side="right")
+    # Shares of each row, so that small weights count as much beside another row's large ones.
+    ends = np.cumsum(weights / np.where(total > 0, total, 1.0)[row])
+    rows_with_weight = (total > 0).astype(np.int64)
+    before = np.cumsum(rows_with_weight) - rows_with_weight
+    chosen = np.searchsorted(ends, before + random * rows_with_weight, side="right")
     # Sums are rounded: the edge must be the row's own, and have a weight.
     own = np.flatnonzero(weights > 0)
     start, stop = np.searchsorted(row[own], [np.arange(len(random)), np.arange(1, len(random) + 1)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from heterformer.network.store import Network
 from heterformer.network.tokens import PackedTokens
 
 Times = NDArray[np.float64]
+EvaluatedPart = Literal["validation", "test", "new"]
 
 
 @dataclass(frozen=True)
@@ -61,11 +63,12 @@ class VisibleNetwork:
         """``held_out`` are pairs by the name of their relation.
 
         With ``before`` no edge from that time on is visible. With ``as_of`` times matter: both ends of a pair
-        see nothing later than the pair, a node by itself nothing later than that, or than itself.
+        see nothing later than the pair, a node by itself nothing later than that, or than its first time.
         """
         self.network = network
         self.before, self.as_of = before, as_of
         self._times: dict[tuple[NodeType, NodeType], Times | None] = {}
+        self._first_times: dict[NodeType, Times] = {}
         self._held_out = dict(held_out)
         self.hidden = dict(hidden or {})
         self._cache: dict[tuple[NodeType, NodeType], VisibleAdjacency] = {}
@@ -78,14 +81,26 @@ class VisibleNetwork:
 
     @classmethod
     def for_evaluation(
-        cls, network: Network, split: Split, others: Mapping[str, Pairs] | None = None
+        cls,
+        network: Network,
+        split: Split,
+        others: Mapping[str, Pairs] | None = None,
+        part: EvaluatedPart = "test",
     ) -> VisibleNetwork:
         """Without the held-out pairs and ``others`` to be asked for; what training did not see is there.
 
-        After a split by time a node by itself is read as of the beginning of the test part.
+        After a split by time a node by itself is read as of the beginning of the ``part`` that is asked for:
+        the pairs of the part may be that early.
         """
-        as_of = None if split.times is None else split.times.validation_until
-        return cls(network, split.hidden_pairs | dict(others or {}), as_of=as_of)
+        held_out, as_of = split.hidden_pairs | dict(others or {}), None
+        if split.times is not None:
+            as_of = split.times.train_until if part == "validation" else split.times.validation_until
+            if part == "new":
+                any_time = cls(network, {}, as_of=as_of)
+                for name, pairs in split.part("new").items():
+                    times = any_time.pair_times(network.schema.relation(name), pairs)
+                    as_of = min([as_of, *([] if times is None else times)])
+        return cls(network, held_out, as_of=as_of)
 
     @classmethod
     def whole(cls, network: Network) -> VisibleNetwork:
@@ -110,14 +125,28 @@ class VisibleNetwork:
         return self._cache[key]
 
     def until(self, node_type: NodeType, rows: Ints) -> Times | None:
-        """For nodes by themselves: the time of each from which on it sees nothing; None without times."""
+        """For nodes by themselves: the time of each after which it sees nothing; None without times."""
         if self.as_of is None or self.before is not None:  # what is too late is gone
             return None
-        return np.maximum(self.as_of, self._node_times(node_type)[rows])
+        return np.maximum(self.as_of, self._firsts(node_type)[rows])
 
-    def own_times(self, node_type: NodeType, rows: Ints) -> Times | None:
-        """The time of each node, -inf where it is unknown; None if times do not matter."""
-        return None if self.as_of is None else self._node_times(node_type)[rows]
+    def first_times(self, node_type: NodeType, rows: Ints) -> Times | None:
+        """Since when each node is seen by anybody; None if times do not matter.
+
+        It is its own time or that of its first edge, whichever is earlier: an edge that has a time of its own
+        may be earlier than its nodes. What a node has had since then is not later than whoever sees it.
+        """
+        return None if self.as_of is None else self._firsts(node_type)[rows]
+
+    def shown(self, center: NodeType, neighbor: NodeType) -> NDArray[np.bool_]:
+        """Which entries of an adjacency the centres see by themselves."""
+        view = self.adjacency(center, neighbor)
+        shown = np.ones(len(view.adjacency.neighbor), dtype=bool)
+        shown[view.gone] = False
+        until = self.until(center, np.arange(len(view.adjacency.degrees)))
+        if until is not None and (times := self.entry_times(center, neighbor)) is not None:
+            shown &= times <= np.repeat(until, view.adjacency.degrees)
+        return shown
 
     def pair_times(self, relation: Relation, pairs: Pairs) -> Times | None:
         """The time of each pair: its edge's or, without one, its later end's; None if times do not matter."""
@@ -157,6 +186,18 @@ class VisibleNetwork:
         if adjacency.time is None:
             return times
         return np.where(np.isnan(adjacency.time), times, adjacency.time)
+
+    def _firsts(self, node_type: NodeType) -> Times:
+        """-inf where neither the node nor one of its edges has a time."""
+        if node_type not in self._first_times:
+            times = self._node_times(node_type)
+            first = np.where(np.isneginf(times), np.inf, times)
+            for neighbor in self.network.schema.neighbor_types_of(node_type):
+                if (entry_times := self.entry_times(node_type, neighbor)) is not None:
+                    degrees = self.network.adjacency(node_type, neighbor).degrees
+                    np.minimum.at(first, np.repeat(np.arange(len(degrees)), degrees), entry_times)
+            self._first_times[node_type] = np.where(np.isposinf(first), -np.inf, first)
+        return self._first_times[node_type]
 
     def _node_times(self, node_type: NodeType) -> Times:
         """-inf where unknown."""

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from heterformer.arrays import Ints
 from heterformer.batches.pairs import evaluation_sampler
-from heterformer.batches.visible import VisibleNetwork
+from heterformer.batches.visible import EvaluatedPart, VisibleNetwork
 from heterformer.device import say_if_slow
 from heterformer.distributed import ProcessGroup
 from heterformer.embedding.node_vectors import NodeVectors, Vectorized, looked_up
@@ -163,9 +163,8 @@ def _links_of_run(
 ) -> Evaluation:
     """The predicted relations' held-out pairs, then those of all others that the model can rank."""
     network, model, split = opened.network, opened.model, opened.split
-    parts = {part: split.part(part) for part in options.parts} | {"new": split.part("new")}
-    pair_sets = predicted_pairs(network, parts)
-    predicted = [one for one in pair_sets if len(one.pairs)]  # another network may have none of a part
+    by_part = _pair_sets_by_part(opened, options)
+    predicted = [pair_set for pair_sets in by_part.values() for pair_set in pair_sets]
     others, drawn = _other_pair_sets(network, split, model.embedded_types, notes)
     # Pairs of other relations are hidden while they are asked for; the predicted relation's figures, which
     # are compared between runs, are of all neighbours that training had.
@@ -174,14 +173,21 @@ def _links_of_run(
     say_if_slow(options.precision, model.device)
     fast = torch.autocast(model.device.type, torch.bfloat16, enabled=options.precision == "bf16")
     sampler, folder = evaluation_sampler(opened.seed), opened.run.path
+    ranks: list[Ranks] = []
+    at_widths: dict[int, list[Ranks]] = {width: [] for width in model.widths[1:]}
+    lists: list[RecommendationResult] = []
     with fast, stored_states(model, opened.batcher.tokens, folder, processes) as texts:
-        with neighbor_states(model, opened.batcher, sampler, texts, folder, processes) as states:
-            read = ModelVectors(model, opened.batcher, opened.seed, states)
-            ranks = read.rank(predicted, processes)
-            at_widths = {width: read.rank(predicted, processes, width=width) for width in model.widths[1:]}
-            unseen = split.hidden
-            visible = opened.batcher.visible
-            lists = recommendations(predicted, read.cached, visible, read.scorer, unseen, processes=processes)
+        for part, pair_sets in by_part.items():
+            as_of = opened.for_part(part)
+            batcher = as_of.batcher
+            with neighbor_states(as_of.model, batcher, sampler, texts, folder, processes) as states:
+                read = ModelVectors(as_of.model, batcher, opened.seed, states)
+                ranks += read.rank(pair_sets, processes)
+                for width, ranks_at_width in at_widths.items():
+                    ranks_at_width += read.rank(pair_sets, processes, width=width)
+                lists += recommendations(
+                    pair_sets, read.cached, batcher.visible, read.scorer, split.hidden, processes=processes
+                )
         if others:
             with neighbor_states(model, hiding_batcher, sampler, texts, folder, processes) as states:
                 ranks += rank_with_model(model, hiding_batcher, others, opened.seed, states, processes)
@@ -191,6 +197,21 @@ def _links_of_run(
     notes.sentences.extend(note for one in figures for note in one.chance_notes())
     seen = tuple(n for n in drawn if n not in split.others)
     return replace(evaluation, link_prediction=figures, by_width=by_width, recommendation=lists, seen=seen)
+
+
+def _pair_sets_by_part(opened: OpenRun, options: EvaluateOptions) -> dict[EvaluatedPart, list[PairSet]]:
+    """The pairs of the predicted relations that are ranked by the same vectors, by the part that these suit.
+
+    After a split by time each part has vectors of its own, which show nothing later than its pairs.
+    """
+    split = opened.split
+    names: tuple[EvaluatedPart, ...] = (*options.parts, "new")
+    pair_sets = predicted_pairs(opened.network, {part: split.part(part) for part in names})
+    pair_sets = [one for one in pair_sets if len(one.pairs)]  # another network may have none of a part
+    if split.times is None:
+        return {"test": pair_sets}
+    by_part = {part: [one for one in pair_sets if one.part == part] for part in names}
+    return {part: some for part, some in by_part.items() if some}
 
 
 def _results(pair_sets: Sequence[PairSet], ranks: Sequence[Ranks], network: Network) -> list[LinkPrediction]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import torch
+
 from heterformer.batches.batcher import Batcher
-from heterformer.batches.visible import VisibleNetwork
+from heterformer.batches.visible import EvaluatedPart, VisibleNetwork
 from heterformer.device import Device, chosen_device
 from heterformer.errors import InputError
 from heterformer.models.contract import NodeEncoder
@@ -40,6 +42,19 @@ class OpenRun:
     def seed(self) -> int:
         return self.run.options().seed
 
+    def for_part(self, part: EvaluatedPart) -> OpenRun:
+        """The same as of the beginning of a part, which matters after a split by time.
+
+        A validation pair must not be ranked by vectors that show what is later.
+        """
+        if self.split.times is None:
+            return self
+        visible = VisibleNetwork.for_evaluation(self.network, self.split, part=part)
+        if visible.as_of == self.batcher.visible.as_of:
+            return self
+        model, batcher = _showing(self.run, visible, self.model.device)
+        return replace(self, model=model, batcher=batcher)
+
 
 def open_run(path: Path | str, device: Device = "auto", network: Path | str | None = None) -> OpenRun:
     """Open a run folder, finished or not: the best model so far.
@@ -48,15 +63,19 @@ def open_run(path: Path | str, device: Device = "auto", network: Path | str | No
     """
     run = Run(path)
     opened = run.open_network(network)
-    model = run.model().to(chosen_device(device))
     split, notes = _split(run, opened)
-    tokens = model.open_tokens(opened)
     visible = VisibleNetwork.for_evaluation(opened, split)
-    with tempfile.TemporaryDirectory(prefix="heterformer-") as folder:
-        # Training may not have seen all nodes.
-        model, _ = adapt_to_network(model, visible, tokens, Path(folder))
-    batcher = model.new_batcher(visible, tokens)
+    model, batcher = _showing(run, visible, chosen_device(device))
     return OpenRun(run, opened, split, model, batcher, notes)
+
+
+def _showing(run: Run, visible: VisibleNetwork, device: torch.device) -> tuple[NodeEncoder, Batcher]:
+    """The best model, with embeddings of nodes that training has not seen, and batches of what is visible."""
+    model = run.model().to(device)
+    tokens = model.open_tokens(visible.network)
+    with tempfile.TemporaryDirectory(prefix="heterformer-") as folder:
+        model, _ = adapt_to_network(model, visible, tokens, Path(folder))
+    return model, model.new_batcher(visible, tokens)
 
 
 def _split(run: Run, network: Network) -> tuple[Split, list[str]]:

@@ -15,13 +15,14 @@ from heterformer.network.schema import Relation
 def popularity(visible: VisibleNetwork, relation: Relation) -> Tensor:
     """(N,): a score of each target of the relation that grows with its number of visible edges.
 
+    After a split by time later edges do not count, as they are no neighbours of the target either.
     Equal numbers are put into a random order: ties count against a model, and this one has many.
     """
     schema = visible.network.schema
-    backward = visible.adjacency(relation.target, relation.source)
-    is_relation = backward.adjacency.edge_type == schema.edge_types.index(relation.backward)  # (E,)
-    is_relation[backward.gone] = False
-    rows = np.repeat(np.arange(schema.counts[relation.target]), np.diff(backward.adjacency.indptr))
+    backward = visible.network.adjacency(relation.target, relation.source)
+    is_relation = backward.edge_type == schema.edge_types.index(relation.backward)  # (E,)
+    is_relation &= visible.shown(relation.target, relation.source)
+    rows = np.repeat(np.arange(schema.counts[relation.target]), backward.degrees)
     edges = np.bincount(rows[is_relation], minlength=schema.counts[relation.target])
     return torch.from_numpy(edges + np.random.default_rng(0).random(len(edges)))
 

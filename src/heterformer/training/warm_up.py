@@ -63,12 +63,9 @@ def text_edges(visible: VisibleNetwork, tokens: PackedTokens, node_type: NodeTyp
     for neighbor in schema.neighbor_types_of(node_type):
         if neighbor not in schema.text_rich:
             continue
-        view = visible.adjacency(node_type, neighbor)
-        seen = np.ones(len(view.adjacency.neighbor), dtype=bool)
-        seen[view.gone] = False
-        row = np.repeat(np.arange(schema.counts[node_type]), view.adjacency.degrees)[seen]
-        rows.append(row)
-        texts.append(view.adjacency.neighbor[seen].astype(np.int64) + tokens.text_offset[neighbor])
+        adjacency, seen = visible.network.adjacency(node_type, neighbor), visible.shown(node_type, neighbor)
+        rows.append(np.repeat(np.arange(schema.counts[node_type]), adjacency.degrees)[seen])
+        texts.append(adjacency.neighbor[seen].astype(np.int64) + tokens.text_offset[neighbor])
     return TextEdges(np.concatenate(rows), np.concatenate(texts))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -300,3 +301,25 @@ def test_a_weight_that_is_a_word(ending: str, tables: Tables) -> None:
 def test_weights_of_a_column_relation_are_refused(tables: Tables) -> None:
     with pytest.raises(InputError, match=r"relations\.by\.weight: needs 'file', to which it applies"):
         with_authors(tables, ".jsonl", [["ann"]], weight="stars")
+
+
+@pytest.mark.parametrize("stars", [1e39, 1e-50])
+def test_a_weight_beyond_what_is_stored(stars: float, tables: Tables) -> None:
+    said = rated(tables, [RATED[1], {**RATED[4], "stars": stars}]).complaint()
+    assert said == (
+        f"rated.csv: found a weight of {stars:g} in relation 'cites', expected 0 or 1e-30 to 1e+30; "
+        "choose another unit."
+    )
+
+
+@pytest.mark.parametrize("ending", [".csv", ".jsonl", ".parquet"])
+def test_edges_of_one_day_have_different_times(ending: str, tables: Tables) -> None:
+    """Or a pair would see what happened in the evening of its day."""
+    days = [datetime(2020, 12, 31, hour) for hour in (0, 9, 18)]
+    values = days if ending == ".parquet" else [day.isoformat() for day in days]
+    pairs = [("p1", "p2"), ("p2", "p3"), ("p3", "p4")]
+    rows = [{"source": s, "target": t, "stars": 1, "day": v} for (s, t), v in zip(pairs, values, strict=True)]
+    times = rated(tables, rows, ending).build().edge_values("cites", "time")
+    assert times is not None
+    np.testing.assert_allclose(times, 2020 + (365 + np.array([0, 9, 18]) / 24) / 366, rtol=0, atol=1e-10)
+    assert (times < 2021).all()

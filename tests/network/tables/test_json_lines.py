@@ -72,7 +72,7 @@ def test_times_are_numbers_or_dates(tables: Tables) -> None:
     tables.write("cites.csv", "source,target\np1,p2\n")
     network = tables.build()
     np.testing.assert_allclose(
-        network.times("paper"), [2001, 1999.5, 2023, 2023 + 182 / 366, 2020, np.nan], atol=1e-9
+        network.times("paper"), [2001, 1999.5, 2023, 2023 + (182 + 10 / 24) / 366, 2020, np.nan], atol=1e-9
     )
     assert network.report.nodes["paper"].noted["no time"].examples == ["p5"]
 

@@ -30,6 +30,7 @@ class Edges(NamedTuple):
     time: NDArray[np.float64] | None = None
 
 
+LARGEST_WEIGHT = 1e30  # of an edge, after weights of duplicates are added up
 BLOCK_ROWS = 1 << 22  # pairs whose ids are looked up together, at least
 
 
@@ -143,7 +144,17 @@ class Endpoints:
             values = np.concatenate([getattr(part, key) for part in edges])[order]
             together = np.add if key == "weight" else np.minimum
             more[key] = together.reduceat(values, np.flatnonzero(is_new)) if len(values) else values
+        if "weight" in more:
+            self._check_weights(more["weight"], where)
         return Edges((keys // width).astype(np.int32), (keys % width).astype(np.int32), **more)
+
+    def _check_weights(self, weights: NDArray[np.float64], where: str) -> None:
+        """Refuse weights that 32 bits would turn into nothing or infinity."""
+        extreme = (weights > LARGEST_WEIGHT) | ((weights > 0) & (weights < 1 / LARGEST_WEIGHT))
+        if extreme.any():
+            found = f"found a weight of {weights[extreme][0]:g} in relation {self.name!r}"
+            expected = f"expected 0 or {1 / LARGEST_WEIGHT:g} to {LARGEST_WEIGHT:g}"
+            raise InputError(f"{where}: {found}, {expected}; choose another unit.")
 
     def _without_unknown(
         self, pairs: pl.DataFrame, column: str, node_type: str, end: str, where: str

@@ -29,6 +29,7 @@ DTYPES: dict[Kind, pl.DataType] = {
 A_TIME = "a number or a date such as 2023-08-06"
 A_WEIGHT = "a number of at least 0"
 AN_ATTRIBUTE = "one number, text or true or false per node"
+DAY = 24 * 60 * 60  # seconds
 LARGEST_WHOLE = 2.0**53  # floats from here on leave out whole numbers
 DATES = ("%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S", "%d-%b-%Y", "%Y-%m", "%Y/%m/%d")
 
@@ -145,7 +146,8 @@ def time_value(text: str) -> float | None:
             day = datetime.strptime(text.strip()[:19], form)
         except ValueError:
             continue
-        return day.year + (day.timetuple().tm_yday - 1) / 366
+        of_day = (day - datetime(day.year, day.month, day.day)).total_seconds() / DAY
+        return day.year + (day.timetuple().tm_yday - 1 + of_day) / 366
     return None
 
 
@@ -243,7 +245,9 @@ def _as_times(values: pl.Series, place: Place, missing: Sequence[str] = ()) -> p
             raise place.error(row, f"found {times[row]}, expected {A_TIME}")
         return times
     if values.dtype in (pl.Date, pl.Datetime):
-        return (values.dt.year() + (values.dt.ordinal_day() - 1) / 366).cast(pl.Float64)
+        moments = values.cast(pl.Datetime("us"))
+        of_day = (moments - moments.dt.truncate("1d")).dt.total_microseconds() / (DAY * 10**6)
+        return (moments.dt.year() + (moments.dt.ordinal_day() - 1 + of_day) / 366).cast(pl.Float64)
     if values.dtype != pl.String:
         raise _wrong_kind(values, place, "a number or a date")
     stripped = values.str.strip_chars()
