@@ -150,7 +150,7 @@ def test_a_file_in_utf16(tables: Tables) -> None:
 @pytest.mark.parametrize(
     ("contents", "found", "remedy"),
     [
-        (gzip.compress(b"id,title\np1,A\n"), "a gzip file", "let its name end in .gz"),
+        (gzip.compress(b"id,title\np1,A\n", mtime=0), "a gzip file", "let its name end in .gz"),
         (b"PAR1\x15\x04\x15", "a Parquet file", "let its name end in .parquet"),
         (b"PK\x03\x04\x14\t", "a ZIP archive or an Excel file", "unpack it, or save the sheet as CSV"),
         (b"\xd0\xcf\x11\xe0\xa1", "an Excel file", "save the sheet as CSV"),
