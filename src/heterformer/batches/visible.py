@@ -193,8 +193,10 @@ class VisibleNetwork:
             times = self._node_times(node_type)
             first = np.where(np.isneginf(times), np.inf, times)
             for neighbor in self.network.schema.neighbor_types_of(node_type):
-                if (entry_times := self.entry_times(node_type, neighbor)) is not None:
-                    degrees = self.network.adjacency(node_type, neighbor).degrees
+                degrees = self.network.adjacency(node_type, neighbor).degrees
+                if (entry_times := self.entry_times(node_type, neighbor)) is None:
+                    first[degrees > 0] = -np.inf  # by an edge without any time it was always seen
+                else:
                     np.minimum.at(first, np.repeat(np.arange(len(degrees)), degrees), entry_times)
             self._first_times[node_type] = np.where(np.isposinf(first), -np.inf, first)
         return self._first_times[node_type]

@@ -275,14 +275,16 @@ def _other_pair_sets(
 ) -> tuple[list[PairSet], dict[str, Pairs]]:
     """Pairs of the relations besides the predicted ones: those that the split holds out, or drawn now."""
     pairs: dict[str, Pairs] = {}
+    since = None if split.times is None else split.times.validation_until
     for relation in other_relations(network):
         if _rankable(relation, types, notes):
             drawn = split.others.get(relation.name)
-            drawn = draw_other_pairs(network, relation, seed=0) if drawn is None else drawn
+            drawn = draw_other_pairs(network, relation, 0, since) if drawn is None else drawn
             if len(drawn):
                 pairs[relation.name] = drawn
             else:
-                only = f"every {relation.target} has a single edge, and hidden it would be unknown"
+                whose = "" if since is None else " with an edge as late as the test"
+                only = f"every {relation.target}{whose} has a single edge, and hidden it would be unknown"
                 notes.sentences.append(f"{relation.name}: not ranked; {only}.")
     pair_sets = [PairSet("test", network.schema.relation(name), drawn) for name, drawn in pairs.items()]
     return pair_sets, pairs

@@ -65,7 +65,8 @@ def make_split(network: Network, options: SplitOptions | None = None) -> Split:
                 remedy = "check the 'split' column" if options.by == "column" else "choose other shares"
                 raise InputError(f"{network.path}: the {part} part is empty ({size}); {remedy}.")
     also = named_relations(network, options.also) if options.also else ()
-    others = {relation.name: draw_other_pairs(network, relation, options.seed) for relation in also}
+    since = None if times is None else times.validation_until
+    others = {relation.name: draw_other_pairs(network, relation, options.seed, since) for relation in also}
     return Split(pairs, hidden=hidden, others=others, times=times)
 
 
