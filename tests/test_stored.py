@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import heterformer
@@ -16,6 +17,7 @@ from heterformer.stored import (
     check_offsets,
     check_range,
     map_array,
+    parquet_batches,
     read_arrow,
     read_json,
     read_parquet,
@@ -132,3 +134,14 @@ def unguarded(path: Path) -> list[str]:
 def test_no_stored_file_is_parsed_elsewhere_without_a_guard() -> None:
     calls = [call for path in sorted(ROOT.rglob("*.py")) for call in unguarded(path)]
     assert calls == []
+
+
+def test_a_parquet_table_is_validated_before_polars_sees_it(tmp_path: Path) -> None:
+    """Text that is not UTF-8: Arrow reads it without a word, and polars would trust it."""
+    offsets = pa.py_buffer(np.array([0, 2], dtype=np.int32).tobytes())
+    letters = pa.Array.from_buffers(pa.string(), 1, [None, offsets, pa.py_buffer(b"\xff\xfe")])
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"id": letters}), path)
+    for read in (read_parquet, lambda *given: list(parquet_batches(*given[:1], remedy=given[1]))):
+        with pytest.raises(InputError, match=r"a\.parquet: .*UTF8.*; make it again\.$"):
+            read(path, "make it again")

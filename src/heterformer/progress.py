@@ -140,7 +140,9 @@ class _Speed(ProgressColumn):
 
 
 @contextmanager
-def progress_bar(description: str, total: float, unit: str = "", completed: float = 0) -> Iterator[Bar]:
+def progress_bar(
+    description: str, total: float, unit: str = "", completed: float = 0, shown: bool = True
+) -> Iterator[Bar]:
     """Show progress on standard error: a bar that disappears when done or, without a terminal, plain lines.
 
     Args:
@@ -148,9 +150,10 @@ def progress_bar(description: str, total: float, unit: str = "", completed: floa
         total: The amount at which it is done.
         unit: What is counted; with it, units per second are shown too.
         completed: What an earlier process has done already.
+        shown: Whether a terminal shows it; not if another bar is on it meanwhile.
     """
     stage = Stage(description, total, completed, unit)
-    if _silent or _listener or not messages.is_terminal:
+    if _silent or _listener or not messages.is_terminal or not shown:
         with _plain_stage(stage):
             yield Bar(stage)
         return

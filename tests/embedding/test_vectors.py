@@ -11,6 +11,7 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
+from heterformer.digests import DIGESTS
 from heterformer.embedding.vectors import Chunk, Layout, Vectors, write_vectors
 from heterformer.errors import InputError
 
@@ -196,3 +197,14 @@ def test_types_lead_nowhere_else(tmp_path: Path, name: str) -> None:
     for path in (tmp_path / "out", table):
         with pytest.raises(InputError, match=r"lists '.*', expected a plain name without a path"):
             Vectors.open(path)
+
+
+@pytest.mark.parametrize(
+    ("ids", "problem"), [('["a1", 2]', "expected a list of ids"), ('["a1", "a2", "a3"]', "it has 3 ids")]
+)
+def test_ids_that_cannot_be_right_are_refused(tmp_path: Path, ids: str, problem: str) -> None:
+    write_vectors(tmp_path / "out", layout(), chunks())
+    (tmp_path / "out" / DIGESTS).unlink(missing_ok=True)
+    (tmp_path / "out" / "author.ids.json").write_text(ids)
+    with pytest.raises(InputError, match=rf"author\.ids\.json: .*{problem}"):
+        Vectors.open(tmp_path / "out").ids("author")

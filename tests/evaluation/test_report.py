@@ -18,6 +18,7 @@ from heterformer.embedding.embed import embed_run
 from heterformer.evaluation import report as evaluating
 from heterformer.network.split.draw import make_split
 from heterformer.network.split.options import SplitOptions
+from heterformer.network.store import Network
 from heterformer.tables import four_digits
 from tests.embedding.growing import first_run, grown_state
 from tests.failing import Failed
@@ -144,6 +145,27 @@ def test_nothing_of_other_vectors_stays(tmp_path: Path, capsys: pytest.CaptureFi
     values = json.loads((tmp_path / "own.parquet.report" / "report.json").read_text())
     assert values["link_prediction"] == {}
     assert values["clustering"]
+
+
+def test_ids_in_vectors_may_be_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As pandas makes them of ids such as 17; figures are those of the same ids as text."""
+    count, rng = 60, np.random.default_rng(0)
+    titles = [f"word{i % 3} of {i}" for i in range(count)]
+    papers = pl.DataFrame({"id": range(100, 100 + count), "title": titles})
+    links = {"source": rng.integers(100, 100 + count, 240), "target": rng.integers(100, 100 + count, 240)}
+    cites = {"from": "paper", "to": "paper", "columns": ["source", "target"]}
+    spec = {"nodes": {"paper": {"text": "title"}}, "relations": {"cites": cites}}
+    network = Network.from_frames(spec, {"paper": papers}, {"cites": links}, tmp_path / "numbers.net")
+    vectors = rng.normal(size=(count, 4))
+    figures = []
+    for ids in (papers["id"], papers["id"].cast(pl.String)):
+        file = tmp_path / f"{ids.dtype}.parquet"
+        pl.DataFrame({"id": ids, "vector": vectors}).write_parquet(file)
+        words = ["--vectors", str(file), "--tasks", "link_prediction", "--json"]
+        main(["evaluate", str(network.path), *words])
+        figures.append(json.loads(capsys.readouterr().out)["link_prediction"])
+    assert figures[0] == figures[1]
+    assert figures[0]["cites"]
 
 
 def test_tasks_can_be_chosen_and_printed_as_json(run: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from heterformer import progress
 from heterformer.cli.main import main
 from heterformer.embedding.embed import embed_run
 from heterformer.maps import draw as drawing
@@ -60,6 +61,30 @@ def test_a_picture_and_a_page(tmp_path: Path) -> None:
     before = [path.read_bytes() for path in drawn]
     assert [path.read_bytes() for path in draw_map(network, of_all(planted_vectors(network)), out)] == before
     assert sorted(path.name for path in out.iterdir()) == ["map.html", "map.png"]
+
+
+def test_layouts_say_how_far_they_are(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    moves: dict[str, list[float]] = {}
+    stages: dict[str, progress.Stage] = {}
+    advance = progress.Bar.advance
+
+    def noted(self: progress.Bar, amount: float = 1) -> None:
+        stages[self._stage.description] = self._stage
+        moves.setdefault(self._stage.description, []).append(amount)
+        advance(self, amount)
+
+    monkeypatch.setattr(progress.Bar, "advance", noted)
+    main(["map", str(run), "--max-nodes", "60"])
+    schema = tiny_network().schema
+    nodes = sum(schema.counts.values())
+    for name, total in {
+        "laying out the map": 1000,
+        "laying out all nodes": 1000,
+        "placing all nodes": nodes,
+    }.items():
+        assert stages[name].total == sum(moves[name]) == total
+    assert len(moves["laying out the map"]) > 5
+    assert len(moves["laying out all nodes"]) > 5
 
 
 def test_the_command_maps_a_run_by_the_vectors_that_searching_keeps(

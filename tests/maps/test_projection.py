@@ -9,7 +9,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from heterformer.errors import InputError
 from heterformer.maps.options import MapOptions
-from heterformer.maps.projection import expected_seconds, place_among, project
+from heterformer.maps.projection import ITERATIONS, expected_seconds, place_among, project
 from tests.maps.mapping import clusters, share_of_own
 
 
@@ -37,6 +37,21 @@ def test_the_same_picture_again() -> None:
     found = project(vectors)
     assert np.array_equal(found, project(vectors))
     assert not np.array_equal(found, project(vectors, MapOptions(seed=1)))
+
+
+def test_iterations_are_told_and_change_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    vectors, moves = clusters(3, 20), list[int]()
+    assert np.array_equal(project(vectors, advance=moves.append), project(vectors))
+    assert sum(moves) == ITERATIONS
+    assert len(moves) > 5
+    assert min(moves) > 0
+    assert capsys.readouterr().out == ""
+
+
+def test_without_iterations_all_are_told_at_once() -> None:
+    moves: list[int] = []
+    project(np.eye(3), advance=moves.append)
+    assert moves == [ITERATIONS]
 
 
 def test_one_thread_whatever_there_are(monkeypatch: pytest.MonkeyPatch) -> None:

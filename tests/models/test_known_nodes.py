@@ -3,8 +3,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from heterformer.batches.visible import VisibleNetwork
+from heterformer.digests import DIGESTS
+from heterformer.errors import InputError
 from heterformer.models import known_nodes
 from heterformer.models.known_nodes import KnownNodes
 from heterformer.network.split.draw import make_split
@@ -56,3 +59,19 @@ def test_of_equal_texts_one_is_kept() -> None:
     kept = known.texts.tokens.reshape(-1, 3)
     assert len(kept) == 20
     assert len(np.unique(kept, axis=0)) == 20
+
+
+def test_damage_is_a_sentence(tmp_path: Path) -> None:
+    KnownNodes.from_network(VisibleNetwork.whole(tiny_network()), tiny_tokens()).save(tmp_path)
+    folder = tmp_path / known_nodes.FOLDER
+    with np.load(folder / "texts.npz") as arrays:
+        offsets, tokens = arrays["offsets"], arrays["tokens"]
+    with (folder / "texts.npz").open("ab") as file:
+        file.write(b"x")
+    with pytest.raises(InputError, match=r"texts\.npz: is damaged: it has .* bytes"):
+        KnownNodes.open(tmp_path)
+    (folder / DIGESTS).unlink()
+    offsets[1] = 10**6
+    np.savez(folder / "texts.npz", offsets=offsets, tokens=tokens)
+    with pytest.raises(InputError, match=r"texts\.npz: .*number 1 cannot be right"):
+        KnownNodes.open(tmp_path)

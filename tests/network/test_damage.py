@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from heterformer import InputError, Network
@@ -64,6 +65,23 @@ def test_a_damaged_file_is_named(file: str, damage: str, sound: Path, tmp_path: 
     named = tmp_path / "net" if file == "network.json" else path if path.suffix == ".arrow" else path.parent
     assert str(caught.value).startswith(f"{named}")
     assert "damaged" in str(caught.value) or "not a network" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "value"),
+    [("indptr", 1, 900), ("indptr", 1, -1), ("neighbor", 0, 900), ("neighbor", 0, -1)],
+)
+def test_numbers_that_lead_elsewhere_are_refused(
+    name: str, place: int, value: int, sound: Path, tmp_path: Path
+) -> None:
+    """Their file is as long as before: nothing but the numbers tells."""
+    shutil.copytree(sound, tmp_path / "net")
+    path = tmp_path / "net" / "adjacency" / "paper--venue" / f"{name}.npy"
+    numbers = np.load(path)
+    numbers[place] = value
+    np.save(path, numbers)
+    with pytest.raises(InputError, match=rf"{name}\.npy: .*damaged.*number"):
+        use(tmp_path / "net")
 
 
 def test_a_sound_network_is_read(sound: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from heterformer.digests import DIGESTS
 from heterformer.errors import InputError
 from heterformer.network.store import Network
 from heterformer.network.tokens import PackedTokens, open_tokens
@@ -158,3 +159,23 @@ def test_tokens_are_not_written_where_a_link_leads(network: Network, tmp_path: P
     with pytest.raises(InputError, match=r"tokens: is a symbolic link to '.*, outside"):
         open_tokens(network, new_tokenizer())
     assert list(elsewhere.iterdir()) == []
+
+
+@pytest.mark.parametrize("damage", ["half a token", "offsets elsewhere"])
+def test_damaged_tokens_without_digests_are_made_again(
+    network: Network, damage: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As networks of earlier versions have them."""
+    open_tokens(network, new_tokenizer())
+    (folder,) = (network.path / "tokens").iterdir()
+    (folder / DIGESTS).unlink(missing_ok=True)
+    if damage == "half a token":
+        with (folder / "tokens.bin").open("ab") as file:
+            file.write(b"x")
+    else:
+        offsets = np.load(folder / "offsets.npy")
+        offsets[1] = 10**6
+        np.save(folder / "offsets.npy", offsets)
+    assert texts_of(open_tokens(network, new_tokenizer())) == expected(network, new_tokenizer(), limit=32)
+    named = {"half a token": "tokens.bin: cannot be read", "offsets elsewhere": "offsets.npy: cannot be read"}
+    assert named[damage] in capsys.readouterr().err

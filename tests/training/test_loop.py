@@ -4,6 +4,7 @@ import itertools
 import json
 import os
 import random
+import re
 import signal
 from dataclasses import replace
 from pathlib import Path
@@ -31,6 +32,7 @@ from heterformer.training import loop
 from heterformer.training import train as train_module
 from heterformer.training.optimizers import Optimizers
 from heterformer.training.run import Run
+from heterformer.training.supervision_options import SupervisionOptions
 from heterformer.training.train import train
 from tests.learning import (
     start_process,
@@ -110,6 +112,45 @@ def test_no_stage_is_without_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     trained(tmp_path / "run", max_steps=2, evaluate_every=1, average_last=2)
     before, once, mean = "validating before the first step", "validating", "validating the mean of weights"
     assert names == [before, once, once, mean]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {
+            "tasks": ("link_prediction", "classification"),
+            "labels": SupervisionOptions(type="paper", min_members=5),
+        },
+    ],
+)
+def test_validation_says_how_far_it_is(
+    more: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each validation moves from nothing to all of its nodes, in more than one move."""
+    moves: dict[int, list[float]] = {}
+    stages: dict[int, progress.Stage] = {}
+    advance = progress.Bar.advance
+
+    def noted(self: progress.Bar, amount: float = 1) -> None:
+        if self._stage.description.startswith("validating"):
+            stages[id(self)] = self._stage
+            moves.setdefault(id(self), []).append(amount)
+        kept.append(self)
+        advance(self, amount)
+
+    kept: list[progress.Bar] = []  # so that no id is used twice
+    monkeypatch.setattr(progress.Bar, "advance", noted)
+    trained(tmp_path / "run", max_steps=2, evaluate_every=1, average_last=2, **more)
+    names = [stage.description for stage in stages.values()]
+    before, once, mean = "validating before the first step", "validating", "validating the mean of weights"
+    assert names == [before, once, once, mean]
+    for number, stage in stages.items():
+        assert stage.total == pytest.approx(sum(moves[number]))
+        assert len([amount for amount in moves[number] if amount]) > 1
+        assert stage.unit == "nodes"
+        stage.completed /= 2
+        assert re.search(r": 50%, .* nodes/s, .* left$", stage.line(stage.started + 1.0))
 
 
 def test_validates_once_an_epoch_and_at_the_end(whole: Run) -> None:

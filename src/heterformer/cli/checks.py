@@ -112,7 +112,7 @@ def check_evaluate(path: Path, vectors: Path | None, network: Path | None) -> No
         _network(path, network)
         return
     check_network(path)
-    _check_vectors(vectors)
+    _check_vectors(vectors, typed=False)
 
 
 @_reported_once
@@ -285,7 +285,7 @@ def check_map(
     opened = _network(run, network)
     Selection.choose(opened, opened.schema.node_types, options)
     if vectors is not None:
-        _check_vectors(vectors)
+        _check_vectors(vectors, typed=False)
 
 
 def _network(run: Path, network: Path | None) -> Network:
@@ -309,8 +309,8 @@ def _check_task(network: Network, options: TrainingOptions) -> None:
         target_type(network, task, options.labels)
 
 
-def _check_vectors(path: Path) -> None:
-    """Vectors in a folder or a table, as far as headers tell."""
+def _check_vectors(path: Path, typed: bool = True) -> None:
+    """Vectors in a folder or a table, as far as headers tell; a table of anybody's need not tell types."""
     from heterformer.embedding.vector_files import opened_folder, table_schema
     from heterformer.files import readable
 
@@ -320,4 +320,4 @@ def _check_vectors(path: Path) -> None:
     if place.is_dir():
         opened_folder(place)
     else:
-        table_schema(place)
+        table_schema(place, typed)

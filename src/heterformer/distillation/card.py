@@ -25,7 +25,7 @@ def student_card(result: Distillation, student: Student, opened: OpenRun, option
     """The card in Markdown."""
     network, relation = opened.network, opened.network.schema.predicted[0]
     trained = opened.run.options().model
-    ends = " and ".join(dict.fromkeys((relation.source, relation.target)))
+    ends = " and ".join(map(markdown_text, dict.fromkeys((relation.source, relation.target))))
     compared = student.similarity if student.normalize else "inner product"
     rows = "\n".join(
         f"| {who} | {' | '.join(four_digits(metrics[one.name]) for one in RANKING_METRICS)} |"

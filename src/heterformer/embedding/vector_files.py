@@ -53,15 +53,15 @@ def opened_table(path: Path) -> tuple[Mapping[str, Any], tuple[NodeType, ...], t
     return metadata, tuple(check_file_name(name, path) for name in types), (path,)
 
 
-def table_schema(path: Path) -> pa.Schema:
-    """The columns of a table of vectors."""
+def table_schema(path: Path, typed: bool = True) -> pa.Schema:
+    """The columns of a table of vectors, the type of each among them unless that may be left out."""
     try:
         with open_parquet(path) as file:
             schema = file.schema_arrow
     except InputError as error:
         reason = str(error).removeprefix(f"{path}: ").rstrip(".")
         raise InputError(f"{path}: holds no vectors, {EXPECTED} ({reason}).") from None
-    for name in ("id", "type", "vector"):
+    for name in ("id", "type", "vector") if typed else ("id", "vector"):
         if name not in schema.names:
             raise InputError(f"{path}: has no column {name!r}, found {', '.join(schema.names)}.")
     kind = schema.field("vector").type

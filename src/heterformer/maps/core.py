@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -126,12 +126,17 @@ class Selection:
 
 
 def map_of(
-    network: Network, vectors: Vectorized, options: MapOptions | None = None, announce_from: int = LONG
+    network: Network,
+    vectors: Vectorized,
+    options: MapOptions | None = None,
+    announce_from: int = LONG,
+    advance: Callable[[int], object] | None = None,
 ) -> NodeMap:
     """Lay out the nodes that have vectors by these; from ``announce_from`` nodes on, say how long it takes.
 
     Text-rich nodes are laid out by t-SNE, and textless ones placed among them if both are shown. Colours tell
     labels, and grey that a node has none of those shown; if no type shown has labels, colours tell types.
+    ``advance`` is told of t-SNE's iterations.
     """
     options = options or MapOptions()
     known = {t: one.rows for t, one in vectors.items()}
@@ -140,7 +145,7 @@ def map_of(
     texts = (
         tuple(t for t in chosen.types if t in network.schema.text_rich and len(matrices[t])) or chosen.types
     )
-    places = _places(matrices, texts, options, announce_from)
+    places = _places(matrices, texts, options, announce_from, advance)
     points = [
         replace(node, x=x, y=y)
         for t in chosen.types
@@ -156,14 +161,18 @@ def map_of(
 
 
 def _places(
-    matrices: Mapping[NodeType, Float32s], texts: Sequence[NodeType], options: MapOptions, announce_from: int
+    matrices: Mapping[NodeType, Float32s],
+    texts: Sequence[NodeType],
+    options: MapOptions,
+    announce_from: int,
+    advance: Callable[[int], object] | None,
 ) -> dict[NodeType, Float32s]:
     """(r, 2) by type: those of ``texts`` together, each of the others among them."""
     anchors = np.concatenate([matrices[t] for t in texts])  # (n, d)
     if len(anchors) >= announce_from:
         minutes = expected_seconds(len(anchors), anchors.shape[1], options) / 60
         say(f"laying out {len(anchors):,} nodes takes about {max(1, round(minutes)):,} minutes")
-    plane = project(anchors, options)  # (n, 2)
+    plane = project(anchors, options, advance)  # (n, 2)
     ends = np.cumsum([len(matrices[t]) for t in texts])
     places = dict(zip(texts, np.split(plane, ends[:-1]), strict=True))
     for node_type in matrices:

@@ -13,8 +13,9 @@ from heterformer.maps.landmarks import LANDMARKS
 from heterformer.maps.layout import Layout
 from heterformer.maps.options import MapOptions
 from heterformer.maps.page import write_map_page
+from heterformer.maps.projection import ITERATIONS
 from heterformer.network.store import Network
-from heterformer.progress import say, waiting
+from heterformer.progress import progress_bar, say, waiting
 from heterformer.search.store import SearchStore
 from heterformer.training.run import Run
 
@@ -26,8 +27,9 @@ def draw_map(
     options: MapOptions | None = None,
 ) -> list[Path]:
     """Write ``map.png`` and ``map.html`` of the nodes that have vectors into ``out``."""
-    with waiting("laying out the map"):
-        node_map = map_of(network, vectors, options)
+    with progress_bar("laying out the map", ITERATIONS, "iterations") as bar:
+        node_map = map_of(network, vectors, options, advance=bar.advance)
+    with waiting("drawing the map"):
         return [draw_map_figure(node_map, out / "map.png"), write_map_page(node_map, out / "map.html")]
 
 
@@ -61,6 +63,6 @@ def draw_run_map(
     own_vectors = {t: NodeVectors.from_matrix(store.matrix(t)) for t in types}
     place = path / ("map" if other_network is None else f"{other_network.resolve().name}.map")
     files = draw_map(network, own_vectors, out or place, options)
-    with waiting("laying out all nodes"):
-        layout = Layout.make(store, options, landmarks)
+    with waiting("laying out all nodes", spinner=False):  # which has bars of its own
+        layout = Layout.make(store, options, landmarks, followed=True)
     return files if atlas is None else [*files, write_atlas(store, layout, atlas)]

@@ -6,7 +6,8 @@ each landmark's reduced vector and looks at no other node.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,7 @@ from heterformer.errors import InputError
 from heterformer.maps.options import MapOptions
 from heterformer.maps.projection import (
     CLOSEST,
+    ITERATIONS,
     NODES_AT_ONCE,
     directions_of,
     first_not_finite,
@@ -25,6 +27,7 @@ from heterformer.maps.projection import (
     spacing_of,
 )
 from heterformer.network.schema import NodeType
+from heterformer.progress import progress_bar
 
 LANDMARKS = 10_000
 REDUCED = 64  # principal components in which landmarks are compared with nodes
@@ -33,16 +36,21 @@ TOGETHER = 4.0  # times the landmarks' spacing: farther ones of the closest do n
 JITTER = 0.5  # of the spacing: a node stands beside its landmarks and not upon them
 
 Matrices = Mapping[NodeType, NDArray[Any]]
+Advance = Callable[[int], object]
 PlacesByType = dict[NodeType, Float32s]
 
 
 def lay_out(
-    matrices: Matrices, text_rich: Sequence[NodeType], options: MapOptions, count: int = LANDMARKS
+    matrices: Matrices,
+    text_rich: Sequence[NodeType],
+    options: MapOptions,
+    count: int = LANDMARKS,
+    followed: bool = False,
 ) -> PlacesByType:
     """(n, 2) by type, rows in network order; ``count`` nodes are landmarks.
 
     Landmarks are nodes with text, or any nodes if none has: each type has its share of them. Nodes of
-    textless types are placed among the texts, as on the picture.
+    textless types are placed among the texts, as on the picture. If ``followed``, progress is shown.
     """
     from threadpoolctl import threadpool_limits
 
@@ -53,8 +61,12 @@ def lay_out(
     rows = landmark_rows({t: len(filled[t]) for t in laid_out}, count, options.seed)
     anchors = np.concatenate([_checked(t, filled[t][rows[t]], rows[t]) for t in laid_out])  # (L, d)
     with threadpool_limits(limits=1):  # sums of several threads round differently
-        landmarks = Landmarks.from_vectors(anchors, project(anchors, options))
-        places = {t: _placed(t, matrix, landmarks, options.seed) for t, matrix in matrices.items()}
+        with _bar("laying out all nodes", ITERATIONS, "iterations", followed) as advance:
+            landmarks = Landmarks.from_vectors(anchors, project(anchors, options, advance))
+        nodes = sum(map(len, matrices.values()))
+        with _bar("placing all nodes", nodes, "nodes", followed) as advance:
+            seed = options.seed
+            places = {t: _placed(t, matrix, landmarks, seed, advance) for t, matrix in matrices.items()}
     ends = np.cumsum([len(rows[t]) for t in laid_out])
     for node_type, own in zip(laid_out, np.split(landmarks.places, ends[:-1]), strict=True):
         places[node_type][rows[node_type]] = own
@@ -106,7 +118,22 @@ class Landmarks:
         return middle
 
 
-def _placed(node_type: NodeType, matrix: NDArray[Any], landmarks: Landmarks, seed: int) -> Float32s:
+@contextmanager
+def _bar(description: str, total: int, unit: str, followed: bool) -> Iterator[Advance | None]:
+    if not followed:
+        yield None
+        return
+    with progress_bar(description, total, unit) as bar:
+        yield bar.advance
+
+
+def _placed(
+    node_type: NodeType,
+    matrix: NDArray[Any],
+    landmarks: Landmarks,
+    seed: int,
+    advance: Advance | None = None,
+) -> Float32s:
     places = np.empty((len(matrix), 2), dtype=np.float32)
     noise = np.random.default_rng(seed)
     for start in range(0, len(matrix), NODES_AT_ONCE):
@@ -114,6 +141,8 @@ def _placed(node_type: NodeType, matrix: NDArray[Any], landmarks: Landmarks, see
         block = _checked(node_type, matrix[rows[0] : rows[-1] + 1].astype(np.float32), rows)
         beside = JITTER * landmarks.spacing * noise.standard_normal((len(rows), 2))
         places[rows] = landmarks.place(block) + beside
+        if advance is not None:
+            advance(len(rows))
     return places
 
 

@@ -42,9 +42,16 @@ class Layout:
 
     @classmethod
     def make(
-        cls, store: SearchStore, options: MapOptions | None = None, landmarks: int = LANDMARKS
+        cls,
+        store: SearchStore,
+        options: MapOptions | None = None,
+        landmarks: int = LANDMARKS,
+        followed: bool = False,
     ) -> Layout:
-        """The layout that is kept, made unless there is one of these vectors and options."""
+        """The layout that is kept, made unless there is one of these vectors and options.
+
+        If ``followed``, progress is shown, which only a command of its own should do.
+        """
         options = options or MapOptions()
         digests = _digests(store)
         made_with = {"landmarks": landmarks, "perplexity": options.perplexity, "seed": options.seed}
@@ -56,7 +63,7 @@ class Layout:
             if layout := _kept(store, digests, made_with):
                 return layout
             matrices = {t: store.matrix(t) for t in store.types}
-            places = lay_out(matrices, store.network.schema.text_rich, options, landmarks)
+            places = lay_out(matrices, store.network.schema.text_rich, options, landmarks, followed)
             layout = cls(places, sampled_regions(store.network, places, options.seed))
             layout._save(folder, digests, made_with)
         return layout

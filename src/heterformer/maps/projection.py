@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import math
+import re
 import time
 from collections.abc import Callable
+from contextlib import nullcontext, redirect_stdout
 from typing import Any
 
 import numpy as np
@@ -20,14 +23,39 @@ START = 1e-4  # deviation of the first coordinate at the start, as t-SNE's autho
 APART = 1e-6  # of the start's noise, which draws equal vectors apart
 CLOSEST = 5  # nodes that decide where one of another type stands
 NODES_AT_ONCE = 1024  # that are placed or written: what is in memory does not grow with the network
+ITERATIONS = 1000  # of t-SNE; it ends earlier if it no longer improves
 NEIGHBORS = 3  # times the perplexity: the neighbours of a point that t-SNE looks at
 
 
-def project(vectors: NDArray[Any], options: MapOptions | None = None) -> Float32s:
+class _Iterations(io.TextIOBase):
+    """What scikit-learn says while it iterates, as progress: it takes no callback."""
+
+    said = re.compile(r"Iteration (\d+)")
+
+    def __init__(self, advance: Callable[[int], object]) -> None:
+        self.advance, self.done = advance, 0
+
+    def write(self, text: str) -> int:
+        for number in self.said.findall(text):
+            self.reach(int(number))
+        return len(text)
+
+    def reach(self, done: int) -> None:
+        if done > self.done:
+            self.advance(done - self.done)
+            self.done = done
+
+
+def project(
+    vectors: NDArray[Any],
+    options: MapOptions | None = None,
+    advance: Callable[[int], object] | None = None,
+) -> Float32s:
     """(n, d) to (n, 2): nodes whose vectors point the same way lie together.
 
     Of vectors only directions count: a popular node's is longer, and lengths would pull it from its topic.
-    The same vectors and seed give the same points, on any number of cores.
+    The same vectors and seed give the same points, on any number of cores. ``advance`` is told of iterations,
+    ``ITERATIONS`` in all; meanwhile nothing else of the process should print on standard output.
     """
     options = options or MapOptions()
     row = first_not_finite(vectors)
@@ -40,17 +68,26 @@ def project(vectors: NDArray[Any], options: MapOptions | None = None) -> Float32
     with threadpool_limits(limits=1):
         directions = directions_of(vectors)  # (n, d)
         plane = _principal(directions)  # (n, 2)
-        return plane if len(plane) <= FLAT else _tsne(directions, plane, options)
+        if len(plane) > FLAT:
+            iterations = None if advance is None else _Iterations(advance)
+            with nullcontext() if iterations is None else redirect_stdout(iterations):
+                plane = _tsne(directions, plane, options, verbose=2 * (iterations is not None))
+            if iterations is not None:
+                iterations.reach(ITERATIONS)
+        elif advance is not None:
+            advance(ITERATIONS)
+        return plane
 
 
-def _tsne(directions: Float32s, plane: Float32s, options: MapOptions) -> Float32s:
+def _tsne(directions: Float32s, plane: Float32s, options: MapOptions, verbose: int = 0) -> Float32s:
     """(n, 2), beginning with the principal components."""
     from sklearn.manifold import TSNE
 
     noise = np.random.default_rng(options.seed).normal(0, APART, plane.shape)
     start = START * plane / (plane[:, 0].std() or 1.0) + noise
     perplexity = min(options.perplexity, max(1.0, (len(plane) - 1) / NEIGHBORS))
-    tsne = TSNE(perplexity=perplexity, init=start.astype(np.float32), random_state=0)
+    first = start.astype(np.float32)
+    tsne = TSNE(perplexity=perplexity, init=first, random_state=0, max_iter=ITERATIONS, verbose=verbose)
     layout: Float32s = tsne.fit_transform(directions)
     return layout
 

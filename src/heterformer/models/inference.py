@@ -22,6 +22,7 @@ from heterformer.progress import progress_bar
 # Text rows to the states that neighbours give, (N, S, d); of a model that reads neighbours of neighbours the
 # last one has the text's own neighbours in it.
 StoredStates = Callable[[Ints], Tensor]
+Advance = Callable[[float], object]  # what is told how many more nodes are read, in parts too
 NODES_AT_ONCE = 2048  # nodes whose neighbours' states are held together
 TEXTLESS_AT_ONCE = 512  # the same of textless nodes, which may aggregate more of them
 CHUNK = 4096  # texts whose vectors are held beside the result
@@ -37,6 +38,7 @@ def center_vectors(
     stored: StoredStates | None = None,
     nodes_at_once: int = NODES_AT_ONCE,
     tokens_per_batch: int = TOKENS,
+    advance: Advance | None = None,
 ) -> Tensor:
     """(n, d): the vectors of text-rich nodes with the neighbours that ``sampler`` draws.
 
@@ -48,7 +50,9 @@ def center_vectors(
     for start in range(0, len(rows), nodes_at_once):
         nodes = batcher.sample(node_type, rows[start : start + nodes_at_once], sampler)
         parts.append(
-            sampled_vectors(model, batcher, nodes, stored, nodes_at_once, tokens_per_batch, None, second_hop)
+            sampled_vectors(
+                model, batcher, nodes, stored, nodes_at_once, tokens_per_batch, advance, second_hop
+            )
         )
     return torch.cat(parts)
 
@@ -61,6 +65,7 @@ def textless_vectors(
     sampler: Sampler,
     stored: StoredStates | None = None,
     nodes_at_once: int = TEXTLESS_AT_ONCE,
+    advance: Advance | None = None,
 ) -> Tensor:
     """(n, d): the vectors of textless nodes, with the text-rich neighbours that the model aggregates."""
     parts = [torch.empty(0, model.width)]
@@ -68,6 +73,8 @@ def textless_vectors(
     for start in range(0, len(rows), nodes_at_once):
         nodes = batcher.sample(node_type, rows[start : start + nodes_at_once].astype(np.int64), sampler)
         parts.append(sampled_textless_vectors(model, batcher, nodes, stored, nodes_at_once, second_hop))
+        if advance is not None:
+            advance(len(nodes))
     return torch.cat(parts)
 
 
@@ -92,7 +99,7 @@ def sampled_textless_vectors(
                     encoded = model.textless_vectors(nodes.node_type, rows)
             else:
                 batch = one_hop.batch_of(block)
-                states = stored or _states_of(model, batcher, [batch], TOKENS, second_hop)
+                states = stored or _states_of(model, batcher, [batch], TOKENS, second_hop, len(block))[0]
                 neighbors = states(neighbor_text_rows(batch)).to(model.device)
                 with plainly:
                     encoded = model.encode_with(batch.to(model.device), neighbors)
@@ -107,10 +114,11 @@ def vectors_of_type(
     rows: Ints,
     sampler: Sampler,
     stored: StoredStates | None = None,
+    advance: Advance | None = None,
 ) -> Tensor:
-    """(n, d): the vectors of some nodes of a type, with text or without."""
+    """(n, d): the vectors of some nodes of a type, with text or without; ``advance`` is told of each."""
     of_kind = center_vectors if node_type in batcher.schema.text_rich else textless_vectors
-    return of_kind(model, batcher, node_type, rows, sampler, stored)
+    return of_kind(model, batcher, node_type, rows, sampler, stored, advance=advance)
 
 
 def sampled_vectors(
@@ -120,11 +128,12 @@ def sampled_vectors(
     stored: StoredStates | None = None,
     nodes_at_once: int = NODES_AT_ONCE,
     tokens_per_batch: int = TOKENS,
-    advance: Callable[[int], object] | None = None,
+    advance: Advance | None = None,
     second_hop: SecondHop | None = None,
 ) -> Tensor:
     """(n, d): the same for nodes whose neighbours are sampled; ``advance`` is called after each batch.
 
+    A text that is read for the neighbours' states counts as much as a centre: both are parts of their nodes.
     Without ``stored`` states ``second_hop`` gives the neighbours of neighbours, of a model that reads them.
     """
     vectors = torch.empty(len(nodes), model.width)
@@ -132,17 +141,19 @@ def sampled_vectors(
         for start in range(0, len(nodes), nodes_at_once):
             block = nodes.select(np.arange(start, min(start + nodes_at_once, len(nodes))))
             batches = center_batches(batcher, block, tokens_per_batch)
-            states = stored
+            states, part = stored, 1.0
             if states is None:  # the block's batches are held together, to read each text once
                 batches = list(batches)
                 without_positions = [batch for _, batch in batches]
-                states = _states_of(model, batcher, without_positions, tokens_per_batch, second_hop)
+                states, part = _states_of(
+                    model, batcher, without_positions, tokens_per_batch, second_hop, len(block), advance
+                )
             for positions, batch in batches:
                 neighbors = states(neighbor_text_rows(batch)).to(model.device)
                 encoded = model(batch.to(model.device), neighbors).float().cpu()
                 vectors[start + torch.from_numpy(positions)] = encoded
                 if advance is not None:
-                    advance(len(positions))
+                    advance(part * len(positions))
     return vectors
 
 
@@ -180,18 +191,24 @@ def _states_of(
     batches: list[Batch],
     tokens_per_batch: int,
     second_hop: SecondHop | None,
-) -> StoredStates:
+    nodes: int,
+    advance: Advance | None = None,
+) -> tuple[StoredStates, float]:
+    """The states that batches of that many nodes need, and the part of a node that reading a text is."""
     none = np.empty(0, dtype=np.int64)
     near = np.unique(np.concatenate([none, *(neighbor_text_rows(batch) for batch in batches)]))
     further = None if second_hop is None else batcher.texts_with_neighbors(near, second_hop)
     known = near if further is None else neighbor_text_rows(further)
-    states = each_text(model.text_states, batcher.tokens, known, model.device, tokens_per_batch)  # (N, S, d)
+    # Of (N, S, d) states; of a model that reads no neighbours N is 0.
+    part = nodes / max(nodes + len(known), 1)
+    tell = None if advance is None else lambda texts: advance(part * texts)
+    states = each_text(model.text_states, batcher.tokens, known, model.device, tokens_per_batch, tell)
     if further is not None and len(near):
         chosen = torch.from_numpy(np.searchsorted(known, near))
         vectors = model.neighbor_vectors(further.to(model.device), states[:, -1].to(model.device))
         states, known = states[chosen], near
         states[:, -1] = vectors.cpu()[chosen]
-    return lambda text_rows: states[torch.from_numpy(np.searchsorted(known, text_rows))]
+    return lambda text_rows: states[torch.from_numpy(np.searchsorted(known, text_rows))], part
 
 
 def plm_vectors(

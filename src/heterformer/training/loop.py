@@ -19,7 +19,7 @@ from heterformer.metrics import chance_range, metric_heading, no_better_than_cha
 from heterformer.models.known_nodes import KnownNodes
 from heterformer.network.store import Network
 from heterformer.network.stratified import VALIDATION
-from heterformer.progress import Bar, progress_bar, say, waiting
+from heterformer.progress import Bar, progress_bar, say
 from heterformer.training.averaging import WeightAverage
 from heterformer.training.callbacks import Callback, TrainingProgress
 from heterformer.training.early_stopping import EarlyStopping
@@ -30,7 +30,7 @@ from heterformer.training.options import TrainingOptions
 from heterformer.training.run import Run
 from heterformer.training.signals import interruptible
 from heterformer.training.sinks.sink import Sink, numbers, open_sinks
-from heterformer.training.validation import chance_prec, in_batch_metrics, weighted_means
+from heterformer.training.validation import chance_prec, in_batch_metrics, nodes_to_read, weighted_means
 from heterformer.training.warm_up import warm_up
 
 
@@ -133,8 +133,7 @@ class Trainer(Learner):
                 self._log(warm_up=asdict(result))
         self.processes.broadcast_weights(self.model)
         # What steps are held against. It is no candidate for the best model, and uses no patience up.
-        with waiting("validating before the first step"):
-            before = self._validation_metrics()
+        before = self._validation_metrics("validating before the first step", shown=True)
         self._log(before_training=before)
         self.position.seconds_before = self.processes.broadcast(time.monotonic() - started)
         self._save()
@@ -247,8 +246,7 @@ class Trainer(Learner):
 
         An evaluation that does not count is due to the budget's end: a resumed run knows nothing of it.
         """
-        with waiting("validating", spinner=False):  # the bar of the steps stays
-            metrics = self._validation_metrics()
+        metrics = self._validation_metrics("validating")
         watched = self.options.watched
         best = self.early.update(metrics[watched], self.position.step, counts)
         if best and self.processes.is_main:
@@ -258,8 +256,7 @@ class Trainer(Learner):
             average = self.average.including(self.model)
             if average.count > 1:
                 with average.in_place(self.model):
-                    with waiting("validating the mean of weights", spinner=False):
-                        lines["average"] = self._validation_metrics()
+                    lines["average"] = self._validation_metrics("validating the mean of weights")
                     if self.early.update(lines["average"][watched], self.position.step, counts=False):
                         best = True
                         if self.processes.is_main:
@@ -280,13 +277,24 @@ class Trainer(Learner):
         names = (name for task in self.options.tasks for name in watchable_metrics(task)[:2])
         return tuple(dict.fromkeys((self.options.watched, *names)))
 
-    def _validation_metrics(self) -> dict[str, float]:
-        metrics = self._link_metrics() if self.links is not None else {}
-        if self.supervision is not None:
-            metrics |= self.supervision.metrics(self.validation, VALIDATION, self.autocast())
-        return metrics
+    def _validation_metrics(self, stage: str, shown: bool = False) -> dict[str, float]:
+        """All figures; on a terminal the bar of the steps stays unless this one is to be shown."""
+        with progress_bar(stage, self._nodes_of_validation(), "nodes", shown=shown) as bar:
+            metrics = self._link_metrics(bar) if self.links is not None else {}
+            if self.supervision is not None:
+                own = self.supervision.metrics(self.validation, VALIDATION, self.autocast(), bar.advance)
+                metrics |= own
+            return metrics
 
-    def _link_metrics(self) -> dict[str, float]:
+    def _nodes_of_validation(self) -> int:
+        """How many nodes this process reads to validate; one is counted for each task it is read for."""
+        size, every = self.network.schema.test_batch_size, self.validation_pairs.items()
+        count = sum(nodes_to_read(pairs, size, relation, self.processes) for relation, pairs in every)
+        if self.supervision is not None:
+            count += len(self.supervision.targets.of_part(VALIDATION).rows)
+        return count
+
+    def _link_metrics(self, bar: Bar) -> dict[str, float]:
         """The figures of the validation pairs; of several relations their means by shares and each one's."""
         schema = self.network.schema
         figures = {
@@ -300,6 +308,7 @@ class Trainer(Learner):
                 self.autocast(),
                 relation,
                 None if self.links is None else self.links.log_frequencies.get(relation.name),
+                bar.advance,
             )
             for relation, pairs in self.validation_pairs.items()
         }

@@ -17,7 +17,7 @@ from heterformer.distributed import ProcessGroup
 from heterformer.metrics import classification_metrics, decided, regression_metrics
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.heads import HeadConfig, NodeHead
-from heterformer.models.inference import StoredStates, evaluating, vectors_of_type
+from heterformer.models.inference import Advance, StoredStates, evaluating, vectors_of_type
 from heterformer.network.stratified import TRAIN, VALIDATION
 from heterformer.network.targets import Targets, class_weights
 from heterformer.training.calibration import best_temperature
@@ -84,11 +84,15 @@ class Supervision:
         return self.options.loss_weight * total / batch.nodes_of_step
 
     def metrics(
-        self, batcher: Batcher, part: int, precision: AbstractContextManager[object] | None = None
+        self,
+        batcher: Batcher,
+        part: int,
+        precision: AbstractContextManager[object] | None = None,
+        advance: Advance | None = None,
     ) -> dict[str, float]:
-        """The metrics of one part's nodes."""
+        """The metrics of one part's nodes; ``advance`` is told of those read."""
         chosen = self.targets.of_part(part)
-        outputs = node_outputs(self.model, batcher, chosen.rows, self.seed, precision)
+        outputs = node_outputs(self.model, batcher, chosen.rows, self.seed, precision, advance=advance)
         return target_metrics(self.head, outputs, chosen)
 
     def calibrate(self, batcher: Batcher, precision: AbstractContextManager[object] | None = None) -> None:
@@ -108,13 +112,14 @@ def node_outputs(
     seed: int,
     precision: AbstractContextManager[object] | None = None,
     stored: StoredStates | None = None,
+    advance: Advance | None = None,
 ) -> Tensor:
     """(n, C): what the model's head says of some nodes of its type."""
     head = model.head
     assert head is not None
     with precision or nullcontext():
         node_type, sampler = head.config.node_type, evaluation_sampler(seed)
-        vectors = vectors_of_type(model, batcher, node_type, rows, sampler, stored)
+        vectors = vectors_of_type(model, batcher, node_type, rows, sampler, stored, advance)
     with evaluating(model):
         outputs: Tensor = head(vectors.to(model.device)).float().cpu()
     return outputs

@@ -18,7 +18,7 @@ from heterformer.batches.pairs import evaluation_sampler
 from heterformer.distributed import ProcessGroup
 from heterformer.metrics import ranking_metrics
 from heterformer.models.contract import NodeEncoder
-from heterformer.models.inference import vectors_of_type
+from heterformer.models.inference import Advance, vectors_of_type
 from heterformer.network.schema import NodeType, Relation
 from heterformer.network.split.pairs import Pairs
 from heterformer.ranking import Scorer, in_batch_ranks
@@ -28,6 +28,22 @@ def chance_prec(pairs: Pairs, batch_size: int) -> float:
     """The PREC that guessing gives: 1 / the different keys of each pair's batch."""
     batches = [pairs[start : start + batch_size, 1] for start in range(0, len(pairs), batch_size)]
     return sum(len(keys) / len(np.unique(keys)) for keys in batches) / max(len(pairs), 1)
+
+
+def nodes_to_read(
+    pairs: Pairs, batch_size: int, relation: Relation, processes: ProcessGroup | None = None
+) -> int:
+    """The number of different nodes whose vectors ``in_batch_metrics`` computes in this process."""
+    pairs = _share(pairs, batch_size, processes or ProcessGroup())
+    if relation.source == relation.target:
+        return len(np.unique(pairs))
+    return sum(len(np.unique(pairs[:, end])) for end in (0, 1))
+
+
+def _share(pairs: Pairs, batch_size: int, processes: ProcessGroup) -> Pairs:
+    """The pairs of this process's batches."""
+    batches = processes.share(-(-len(pairs) // batch_size))
+    return pairs[batches.start * batch_size : batches.stop * batch_size]
 
 
 def in_batch_metrics(
@@ -40,6 +56,7 @@ def in_batch_metrics(
     precision: AbstractContextManager[object] | None = None,
     relation: Relation | None = None,
     log_frequencies: NDArray[np.float32] | None = None,
+    advance: Advance | None = None,
 ) -> dict[str, float]:
     """The paper's evaluation: each query ranks the keys of its batch of pairs, neighbours being fixed.
 
@@ -47,16 +64,17 @@ def in_batch_metrics(
     computed in ``precision``, as an autocast; scores never are: rounded ones would tie.
     Pairs are of the first predicted relation unless another is given. ``log_frequencies`` of its targets are
     taken from their scores, as in training: the keys of a batch are met as often as they are linked.
+    ``advance`` is told of the nodes read, of ``nodes_to_read``.
     """
     processes = processes or ProcessGroup()
-    batches = processes.share(-(-len(pairs) // batch_size))
-    pairs = pairs[batches.start * batch_size : batches.stop * batch_size]
+    pairs = _share(pairs, batch_size, processes)
     relation, sampler = relation or batcher.schema.predicted[0], evaluation_sampler(seed)
 
     def read(node_type: NodeType, rows: Ints) -> Tensor:
         """The vectors of these nodes, each read once: its neighbours are the same in all pairs."""
         distinct, place = np.unique(rows, return_inverse=True)
-        return vectors_of_type(model, batcher, node_type, distinct, sampler)[torch.from_numpy(place)]
+        vectors = vectors_of_type(model, batcher, node_type, distinct, sampler, advance=advance)
+        return vectors[torch.from_numpy(place)]
 
     with precision or nullcontext():
         if relation.source == relation.target:  # a node may be a query of one pair and the key of another
