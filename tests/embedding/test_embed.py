@@ -475,3 +475,10 @@ def test_kept_vectors_that_do_not_fit_are_computed_anew(tmp_path: Path) -> None:
 
     with pytest.raises(OptionError, match="types is wrong"):
         or_anew(fails, tmp_path)
+
+
+def test_what_is_refused_leaves_nothing(tmp_path: Path) -> None:
+    out = tmp_path / "vectors.parquet"
+    with pytest.raises(InputError, match="types has 'reviewer'"):
+        embed(tiny_model(), tiny_network(), EmbedOptions(types=("reviewer",)), tokenizer=reader(), out=out)
+    assert list(tmp_path.iterdir()) == []
