@@ -598,7 +598,7 @@ def check_shop_times(network: Network, split: Split, tokens: PackedTokens) -> No
         pairs = split.part(part)["bought"]
         until = [times.purchases[user, item] for user, item in pairs.tolist()]
         users, items = pairs.T
-        batch = batcher.textless("user", users, evaluation_sampler(0), 100)
+        batch = batcher.nodes("user", users, evaluation_sampler(0))
         times.check(batch, users.tolist(), [], until)
         times.check(batcher.nodes("item", items, evaluation_sampler(0)), [], items.tolist(), until)
         folded = text_edges(visible, tokens, "user")

@@ -50,7 +50,7 @@ WRONG = {
     "search RUN kernels --vectors FILE": "file.txt: holds no vectors, expected what",
     "search RUN kernels --student RUN": "run: not a student, expected a folder that 'heterformer distill'",
     "search RUN kernels --vectors OTHER": "other.parquet: has no column 'type', found id, title.",
-    "map RUN --vectors OTHER": "other.parquet: has no column 'type', found id, title.",
+    "map RUN --vectors OTHER": "other.parquet: has no column 'vector', found id, title.",
     "embed RUN new --since OTHER": "other.parquet: has no column 'type', found id, title.",
     "evaluate NET --vectors TEXTS": "texts.parquet: column 'vector' holds ",
     "evaluate NET --vectors CUT": "cut.parquet: holds no vectors, expected what 'heterformer embed' wrote",

@@ -41,8 +41,9 @@ Parse = Callable[..., TrainingOptions]
 def parse(monkeypatch: pytest.MonkeyPatch) -> Parse:
     """What ``heterformer train NET RUN`` with some more words would train with."""
     given: list[TrainingOptions] = []
+    network = tiny_network()  # which opens one
     monkeypatch.setattr(training, "train", lambda network, run, options: given.append(options))
-    monkeypatch.setattr(Network, "open", lambda path: path)
+    monkeypatch.setattr(Network, "open", lambda path: network)
 
     def parsed(*words: object) -> TrainingOptions:
         cli.main(["train", "net", "run", *map(str, words)])
@@ -323,12 +324,13 @@ def test_a_value_in_a_configuration_that_does_not_fit(line: str, message: str, t
 
 def test_an_earlier_name_of_a_task_is_read(parse: Parse, tmp_path: Path) -> None:
     both = ("link_prediction", "classification")
-    assert parse("--tasks", "links", "classification", "--seed", "1").tasks == both
+    of_papers = ("--labels.type", "paper")
+    assert parse("--tasks", "links", "classification", "--seed", "1", *of_papers).tasks == both
     assert TrainingOptions.from_flat({"tasks": ["links", "classification"]}).tasks == both
     saved = TrainingOptions(tasks=both).to_dict() | {"tasks": ["links", "classification"]}
     assert TrainingOptions.from_dict(saved).tasks == both
     (tmp_path / "my.yaml").write_text("tasks: [links, classification]\n")
-    assert parse("--config", tmp_path / "my.yaml").tasks == both
+    assert parse("--config", tmp_path / "my.yaml", *of_papers).tasks == both
     assert ComparisonOptions.from_dict(ComparisonOptions().to_dict() | {"tasks": ["links"]}).tasks == both[:1]
 
 

@@ -116,7 +116,7 @@ def for_network(
             for start, part in enumerate(_parts(new[again])):
                 _set(table, part, rows.read(slice(start * PART, (start + 1) * PART)))
             unlinked = np.setdiff1d(new[again], edges.rows)
-            if len(unlinked) and model.textless_fan_out:
+            if len(unlinked) and len(sample.nodes) and model.textless_fan_out:
                 typical = typical_row(adapted, visible, tokens, node_type, sample.nodes)
                 for part in _parts(unlinked):
                     _set(table, part, np.broadcast_to(typical, (len(part), len(typical))))
@@ -140,8 +140,9 @@ def typical_row(
     sampler = StableSampler(visible.network, 0)
     mean = textless_vectors(model, batcher, node_type, nodes, sampler).mean(0)  # (d,)
     _, projection = model.textless.parameters_of(node_type)  # W_phi, (d, 64)
-    row: Tensor = torch.linalg.lstsq(projection.detach().float().cpu(), mean[:, None]).solution[:, 0]
-    return row.numpy()
+    matrix = projection.detach().float().cpu().numpy()
+    row: NDArray[np.float32] = np.linalg.lstsq(matrix, mean.numpy(), rcond=None)[0].astype(np.float32)
+    return row
 
 
 def _parts(nodes: Ints) -> list[Ints]:
