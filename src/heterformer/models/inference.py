@@ -22,7 +22,7 @@ from heterformer.progress import progress_bar
 # Text rows to the states that neighbours give, (N, S, d); of a model that reads neighbours of neighbours the
 # last one has the text's own neighbours in it.
 StoredStates = Callable[[Ints], Tensor]
-Advance = Callable[[float], object]  # what is told how many more nodes are read, in parts too
+Advance = Callable[[float], object]  # called with how many more nodes are read, in parts too
 NODES_AT_ONCE = 2048  # nodes whose neighbours' states are held together
 TEXTLESS_AT_ONCE = 512  # the same of textless nodes, which may aggregate more of them
 CHUNK = 4096  # texts whose vectors are held beside the result
@@ -116,7 +116,7 @@ def vectors_of_type(
     stored: StoredStates | None = None,
     advance: Advance | None = None,
 ) -> Tensor:
-    """(n, d): the vectors of some nodes of a type, with text or without; ``advance`` is told of each."""
+    """(n, d): the vectors of some nodes of a type, with text or without; ``advance`` counts each."""
     of_kind = center_vectors if node_type in batcher.schema.text_rich else textless_vectors
     return of_kind(model, batcher, node_type, rows, sampler, stored, advance=advance)
 

@@ -90,7 +90,7 @@ class Supervision:
         precision: AbstractContextManager[object] | None = None,
         advance: Advance | None = None,
     ) -> dict[str, float]:
-        """The metrics of one part's nodes; ``advance`` is told of those read."""
+        """The metrics of one part's nodes; ``advance`` counts those read."""
         chosen = self.targets.of_part(part)
         outputs = node_outputs(self.model, batcher, chosen.rows, self.seed, precision, advance=advance)
         return target_metrics(self.head, outputs, chosen)

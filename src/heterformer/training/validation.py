@@ -64,7 +64,7 @@ def in_batch_metrics(
     computed in ``precision``, as an autocast; scores never are: rounded ones would tie.
     Pairs are of the first predicted relation unless another is given. ``log_frequencies`` of its targets are
     taken from their scores, as in training: the keys of a batch are met as often as they are linked.
-    ``advance`` is told of the nodes read, of ``nodes_to_read``.
+    ``advance`` counts the nodes read, of ``nodes_to_read``.
     """
     processes = processes or ProcessGroup()
     pairs = _share(pairs, batch_size, processes)
