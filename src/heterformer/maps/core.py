@@ -136,7 +136,7 @@ def map_of(
 
     Text-rich nodes are laid out by t-SNE, and textless ones placed among them if both are shown. Colours tell
     labels, and grey that a node has none of those shown; if no type shown has labels, colours tell types.
-    ``advance`` is called with t-SNE's iterations.
+    ``advance`` counts t-SNE's iterations.
     """
     options = options or MapOptions()
     known = {t: one.rows for t, one in vectors.items()}

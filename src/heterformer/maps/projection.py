@@ -54,7 +54,7 @@ def project(
     """(n, d) to (n, 2): nodes whose vectors point the same way lie together.
 
     Of vectors only directions count: a popular node's is longer, and lengths would pull it from its topic.
-    The same vectors and seed give the same points, on any number of cores. ``advance`` is called with iterations,
+    The same vectors and seed give the same points, on any number of cores. ``advance`` counts iterations,
     ``ITERATIONS`` in all; meanwhile nothing else of the process should print on standard output.
     """
     options = options or MapOptions()
