@@ -12,10 +12,13 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 from tokenizers import normalizers
+from torch import Tensor
 from transformers import AutoTokenizer, BertConfig, BertModel
 
+from heterformer.batches.batch import Texts
 from heterformer.datasets.synthetic import SyntheticOptions, write_synthetic
 from heterformer.datasets.synthetic_words import VOCABULARY
 from heterformer.models import Heterformer
@@ -118,6 +121,18 @@ def tiny_model(seed: int = 0, **options: Any) -> Heterformer:
 
 
 # --- ProcessGroup that a test can kill ----------------------------------------------------------------------
+
+
+def count_texts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """A list that grows by the number of texts whenever Heterformer reads the states of some."""
+    counts, read = list[int](), Heterformer.text_states
+
+    def counted(model: Heterformer, texts: Texts) -> Tensor:
+        counts.append(len(texts))
+        return read(model, texts)
+
+    monkeypatch.setattr(Heterformer, "text_states", counted)
+    return counts
 
 
 def start_process(log: Path, function: Callable[..., Any], *arguments: Any) -> BaseProcess:

@@ -14,6 +14,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from heterformer.cli.main import main
 from heterformer.comparison.core import compare
 from heterformer.comparison.job import Job
+from heterformer.errors import InputError
 from heterformer.search.store import SearchStore
 from heterformer.training.options import TrainingOptions
 from heterformer.training.run import Run
@@ -114,10 +115,12 @@ def test_a_training_without_room_for_its_first_checkpoint_leaves_nothing(tmp_pat
     assert files(tmp_path) == set()
 
 
-def test_a_run_that_has_a_checkpoint_keeps_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("size", [20_000, 60_000])  # not even room for a validation; none for weights
+def test_a_run_that_has_a_checkpoint_keeps_it(tmp_path: Path, size: int) -> None:
     run = shutil.copytree(tiny_run(), tmp_path / "run")
     network, options = tiny_network(), tiny_options(tiny_reader(), max_steps=8)
-    with room_for(20_000), pytest.raises(OSError, match=r"File too large|No space left"):
+    with room_for(size), pytest.raises((InputError, OSError), match=r"File too large|No space left") as caught:
         train(network, run, options)
+    assert isinstance(caught.value, InputError) == (size == 20_000)
     assert (run / "checkpoints" / "last" / "state.json").is_file()
     train(network, run, options)

@@ -256,6 +256,27 @@ def test_options_out_of_range(option: str, value: int) -> None:
         DebianOptions(**{option: value})
 
 
+def test_several_relations_may_be_predicted(tmp_path: Path) -> None:
+    network = built_of(tmp_path, some(), predict=("recommends", "depends"))
+    assert [relation.name for relation in network.schema.predicted] == ["recommends", "depends"]
+
+
+@pytest.mark.parametrize(
+    ("names", "value"), [((), "''"), (("depends", "depends"), "'depends depends'"), (("needs",), "'needs'")]
+)
+def test_relations_that_cannot_be_predicted(names: tuple[str, ...], value: str) -> None:
+    expected = "expected one or more of depends, recommends, suggests, each once."
+    with pytest.raises(InputError) as caught:
+        DebianOptions(predict=names)
+    assert str(caught.value) == f"predict is {value}, {expected}"
+
+
+def test_a_predicted_relation_without_pairs_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="suggests"):
+        built_of(tmp_path, some(), predict=("depends", "suggests"))
+    assert not (tmp_path / "net").exists()
+
+
 def test_merged_packages_keep_their_own_source(tmp_path: Path) -> None:
     """A need inside a real source is no edge, whatever node stands for either end."""
     lists = Lists()

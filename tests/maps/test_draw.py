@@ -18,6 +18,7 @@ from heterformer.embedding.embed import embed_run
 from heterformer.maps import draw as drawing
 from heterformer.maps.draw import draw_map
 from heterformer.maps.options import MapOptions
+from heterformer.maps.regions import region_counts
 from heterformer.search import store as search_store
 from tests.learning import tiny_network
 from tests.maps.mapping import labelled_network, of_all, planted_vectors
@@ -81,6 +82,8 @@ def test_layouts_say_how_far_they_are(run: Path, monkeypatch: pytest.MonkeyPatch
         "laying out the map": 1000,
         "laying out all nodes": 1000,
         "placing all nodes": nodes,
+        "naming regions": sum(region_counts(schema.counts["paper"]).values()),
+        "drawing the map": 2,
     }.items():
         assert stages[name].total == sum(moves[name]) == total
     assert len(moves["laying out the map"]) > 5

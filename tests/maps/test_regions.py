@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from heterformer.maps.regions import LEVELS, regions_of
+from heterformer.maps.regions import LEVELS, region_counts, regions_of
 
 TOPICS = ("parsing grammar", "protein enzyme", "market inflation")
 
@@ -26,7 +26,9 @@ def test_regions_are_named_by_the_words_that_tell_them_from_the_rest() -> None:
 
 def test_finer_levels_have_more_regions_and_all_nodes() -> None:
     places, texts = planted(400)
-    regions = regions_of(places, texts)
+    moves: list[int] = []
+    regions = regions_of(places, texts, advance=moves.append)
+    assert moves == list(region_counts(len(texts)).values()) == [10, 40, 80]
     counts = [sum(region.level == level for region in regions) for level in range(len(LEVELS))]
     assert counts[0] < counts[1] <= LEVELS[1]
     assert all(sum(r.nodes for r in regions if r.level == level) == 1200 for level in (0, 1))

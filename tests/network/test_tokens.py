@@ -14,7 +14,7 @@ import pytest
 from heterformer.digests import DIGESTS
 from heterformer.errors import InputError
 from heterformer.network.store import Network
-from heterformer.network.tokens import PackedTokens, open_tokens
+from heterformer.network.tokens import PackedTokens, check_tokens, open_tokens
 from tests.networks import SPECIAL, WORDS, Tables, files, new_tokenizer
 
 
@@ -159,6 +159,29 @@ def test_tokens_are_not_written_where_a_link_leads(network: Network, tmp_path: P
     with pytest.raises(InputError, match=r"tokens: is a symbolic link to '.*, outside"):
         open_tokens(network, new_tokenizer())
     assert list(elsewhere.iterdir()) == []
+
+
+@pytest.mark.parametrize("damage", ["half a token", "a token more", "a token less", "emptied", "gone"])
+def test_tokens_of_another_size_are_refused(network: Network, damage: str) -> None:
+    """Digests are gone, as in networks of earlier versions: the size alone tells."""
+    open_tokens(network, new_tokenizer())
+    (folder,) = (network.path / "tokens").iterdir()
+    (folder / DIGESTS).unlink()
+    path = folder / "tokens.bin"
+    data = path.read_bytes()
+    contents = {
+        "half a token": data + b"xx",
+        "a token more": data + b"xxxx",
+        "a token less": data[:-4],
+        "emptied": b"",
+    }
+    path.unlink() if damage == "gone" else path.write_bytes(contents[damage])
+    problem = {"half a token": f"it has {len(data) + 2:,} bytes", "gone": "it is missing"}
+    with pytest.raises(InputError) as caught:
+        check_tokens(network, folder)
+    file = "tokens.bin" if damage in problem else "offsets.npy"
+    assert str(caught.value).startswith(f"{folder / file}: cannot be read")
+    assert problem.get(damage, "its offsets do not run from 0 to") in str(caught.value)
 
 
 @pytest.mark.parametrize("damage", ["half a token", "offsets elsewhere"])

@@ -13,6 +13,8 @@ from heterformer.errors import InputError
 from heterformer.training.loop import Trainer
 from heterformer.training.run import Run
 from heterformer.training.train import train
+from heterformer.training.validation import in_batch_metrics
+from tests.learning import count_texts
 from tests.shop import shop, shop_options, shop_run
 from tests.training.runs import assert_same_run, tensors
 
@@ -70,6 +72,27 @@ def test_slices_give_the_vectors_of_the_whole(tmp_path: Path) -> None:
             pieces = torch.cat([part[role] for part in parts])
             torch.testing.assert_close(pieces, together, rtol=1e-4, atol=1e-5)
     assert seen == {True, False}
+
+
+def test_a_validation_reads_no_text_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trainer = new_trainer(tmp_path, BOTH, textless_neighbors=3, second_hop=3, network_readout="both")
+    counts = count_texts(monkeypatch)
+    together = trainer._validation_metrics("validating")
+    read = sum(counts)
+    assert 0 < read <= len(trainer.tokens)
+    for relation, pairs in trainer.validation_pairs.items():
+        size, frequencies = trainer.network.schema.test_batch_size, trainer.links.log_frequencies
+        alone = in_batch_metrics(
+            trainer.model,
+            trainer.validation,
+            pairs,
+            size,
+            trainer.options.seed,
+            relation=relation,
+            log_frequencies=frequencies.get(relation.name),
+        )
+        assert together[f"{relation.name}.prec"] == pytest.approx(alone["prec"])
+    assert sum(counts) - read > read  # by itself each relation reads some of them again
 
 
 def test_a_relation_weighs_the_numbers_of_a_vector_starting_at_ones(tmp_path: Path) -> None:

@@ -78,6 +78,9 @@ class DebianOptions:
     sections: tuple[str, ...] = ()
     """Only packages of these sections, such as 'games' and 'sound'; all if none is given."""
 
+    predict: tuple[str, ...] = ("depends",)
+    """The relations that training predicts: any of 'depends', 'recommends' and 'suggests'."""
+
     def __post_init__(self) -> None:
         for option, value, least in (
             ("ordinary", self.ordinary, 0),
@@ -86,6 +89,14 @@ class DebianOptions:
         ):
             if value < least:
                 raise OptionError(self, option, f"is {value}, expected at least {least}.")
+        names = " ".join(self.predict)
+        if (
+            not self.predict
+            or len(set(self.predict)) < len(self.predict)
+            or set(self.predict) - set(RELATIONS)
+        ):
+            expected = f"expected one or more of {', '.join(RELATIONS)}, each once"
+            raise OptionError(self, "predict", f"is {names!r}, {expected}.")
 
 
 def build_debian(out: Path | str, options: DebianOptions | None = None) -> Network:
@@ -97,7 +108,7 @@ def build_debian(out: Path | str, options: DebianOptions | None = None) -> Netwo
         kept = distinct_packages(packages, options, dropped)
         edges = package_edges(kept, options, dropped)
         uploaders = read_uploaders(options.lists)
-    network = _built(kept, edges, uploaders, options.max_tokens, out)
+    network = _built(kept, edges, uploaders, options, out)
     short = dropped.pop(SHORT, 0)
     reasons = ", ".join(f"{count:,} {reason}" for reason, count in dropped.items() if count)
     if reasons:
@@ -205,7 +216,7 @@ def _built(
     kept: PackageSelection,
     edges: Mapping[str, list[tuple[str, str]]],
     uploaders: Mapping[str, list[str]],
-    max_tokens: int,
+    options: DebianOptions,
     out: Path | str,
 ) -> Network:
     people: dict[str, str] = {}  # address -> the first name met for it
@@ -219,7 +230,9 @@ def _built(
     relations["maintained_by"] = ("package", "maintainer", sorted(set(maintained)))
     relations["uploaded_by"] = ("package", "maintainer", sorted(set(uploaded)))
     relations["tagged"] = ("package", "tag", sorted(set(tagged)))
-    relations = {name: relation for name, relation in relations.items() if relation[2] or name == "depends"}
+    relations = {
+        name: relation for name, relation in relations.items() if relation[2] or name in options.predict
+    }
     nodes: dict[str, Any] = {
         "package": {"text": "text", "name": "synopsis", "label": "section", "keep": "source"},
         "maintainer": {"name": "name"},
@@ -233,7 +246,7 @@ def _built(
             name: {"from": a, "to": b, "columns": ["source", "target"]}
             for name, (a, b, _) in relations.items()
         },
-        "predict": "depends",
+        "predict": list(options.predict),
         # A package has one maintainer (and few uploaders), a handful of tags, and more needs than the five
         # text-rich neighbours that the paper samples.
         "neighbors": {
@@ -241,7 +254,7 @@ def _built(
             for t, n in {"package": 5, "maintainer": 3 if uploaded else 1, "tag": 5}.items()
             if t in reached
         },
-        "max_tokens": max_tokens,
+        "max_tokens": options.max_tokens,
     }
     tables: dict[str, pl.DataFrame] = {
         "package": pl.DataFrame(

@@ -23,7 +23,6 @@ from heterformer.evaluation.link_prediction import PairSet
 from heterformer.evaluation.model_ranking import ModelVectors
 from heterformer.evaluation.open_run import OpenRun
 from heterformer.evaluation.pair_ranking import rank_pairs
-from heterformer.evaluation.vector_cache import VectorsOf
 from heterformer.metrics import ALONE
 from heterformer.models.backbone_encoder import BackboneEncoder
 from heterformer.models.plm.loading import load_plm
@@ -31,6 +30,7 @@ from heterformer.models.student import Student
 from heterformer.network.schema import NodeType
 from heterformer.progress import say
 from heterformer.states.neighbor_states import stored_neighbor_states
+from heterformer.states.vector_cache import VectorsOf
 
 
 @dataclass(frozen=True)

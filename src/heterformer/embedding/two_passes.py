@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +18,6 @@ import torch
 from numpy.typing import DTypeLike, NDArray
 
 from heterformer.arrays import Ints
-from heterformer.batches.assembly import SampledEdges
 from heterformer.batches.batcher import SampledNodes
 from heterformer.batches.stable import StableSampler
 from heterformer.batches.visible import VisibleNetwork
@@ -45,6 +44,7 @@ from heterformer.models.inference import (
     StoredStates,
     center_batches,
     drawn_once,
+    sampled_text_rows,
     sampled_textless_vectors,
     sampled_vectors,
 )
@@ -251,7 +251,7 @@ class Embedding:
         is_near = np.zeros(len(self.tokens), dtype=bool)
         for node_type, parts in todo.items():
             for start, stop in parts:
-                for text_rows in self._texts_in(self._changed(node_type, start, stop).edges):
+                for text_rows in sampled_text_rows(self.tokens, self._changed(node_type, start, stop).edges):
                     is_near[text_rows] = True
         for text_rows in self._aggregated_texts():
             is_near[text_rows] = True
@@ -263,15 +263,9 @@ class Embedding:
         is_needed = np.zeros(len(self.tokens), dtype=bool)
         is_needed[near] = True
         for node_type, rows in self.tokens.by_type(near[processes.share(len(near))]):
-            for text_rows in self._texts_in(self.second_hop(node_type, rows)):
+            for text_rows in sampled_text_rows(self.tokens, self.second_hop(node_type, rows)):
                 is_needed[text_rows] = True
         return np.flatnonzero(processes.all_reduce_any(torch.from_numpy(is_needed)).numpy())
-
-    def _texts_in(self, sampled: Iterable[SampledEdges]) -> Iterator[Ints]:
-        """The rows of the texts that sampled edges lead to."""
-        for edges in sampled:
-            if edges.neighbor_type in self.tokens.text_offset:
-                yield edges.neighbor.astype(np.int64) + self.tokens.text_offset[edges.neighbor_type]
 
     @property
     def _aggregating(self) -> list[NodeType]:
@@ -279,12 +273,12 @@ class Embedding:
         textless = [t for t in self.types if t in self.schema.textless]
         return textless if self.trained.textless_fan_out else []
 
-    def _aggregated_texts(self) -> Iterator[NDArray[np.int64]]:
+    def _aggregated_texts(self) -> Iterator[Ints]:
         """The texts that this process's nodes of those types are made of, some at a time."""
         for node_type in self._aggregating:
             for part in _row_slices(self.processes.share(self.schema.counts[node_type])):
                 nodes = self.sampled.part(node_type, part.start, part.stop)
-                yield from self._texts_in(nodes.edges)
+                yield from sampled_text_rows(self.tokens, nodes.edges)
 
     def _changed(self, node_type: NodeType, start: int, stop: int) -> SampledNodes:
         """Of a part's nodes, those whose vectors are not known from an earlier embedding."""

@@ -14,12 +14,12 @@ from heterformer.batches.pairs import evaluation_sampler
 from heterformer.distributed import ProcessGroup
 from heterformer.evaluation.link_prediction import PairSet, Ranks
 from heterformer.evaluation.pair_ranking import RankingSizes, rank_pairs
-from heterformer.evaluation.vector_cache import VectorCache, VectorsOf
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.inference import StoredStates, center_vectors, vectors_of_type
 from heterformer.network.schema import NodeType, Relation
 from heterformer.ranking import Scorer
 from heterformer.states.neighbor_states import stored_neighbor_states
+from heterformer.states.vector_cache import VectorCache, VectorsOf
 
 
 def link_prediction_ranks(

@@ -15,7 +15,6 @@ from heterformer.batches.visible import VisibleNetwork
 from heterformer.distributed import ProcessGroup
 from heterformer.evaluation.link_prediction import PairSet, Ranks
 from heterformer.evaluation.reference import candidate_counts, popularity
-from heterformer.evaluation.vector_cache import VectorsOf
 from heterformer.metrics import (
     chance_metrics,
     ranking_metrics,
@@ -26,6 +25,7 @@ from heterformer.network.store import Network
 from heterformer.progress import progress_bar
 from heterformer.ranking import ExcludedCandidates, Scorer, in_batch_ranks
 from heterformer.search.index import ROUNDING
+from heterformer.states.vector_cache import VectorsOf
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,11 @@ from heterformer.distributed import ProcessGroup
 from heterformer.evaluation.link_prediction import PairSet
 from heterformer.evaluation.pair_ranking import RankingSizes, rank_pairs
 from heterformer.evaluation.reference import popularity
-from heterformer.evaluation.vector_cache import VectorsOf
 from heterformer.metrics import RECOMMENDATION_METRICS, recommendation_metrics
 from heterformer.network.schema import NodeType, Relation
 from heterformer.network.split.pairs import Pairs
 from heterformer.ranking import Scorer
+from heterformer.states.vector_cache import VectorsOf
 
 Group = Literal["all", "cold targets", "cold queries"]
 

@@ -29,8 +29,12 @@ def draw_map(
     """Write ``map.png`` and ``map.html`` of the nodes that have vectors into ``out``."""
     with progress_bar("laying out the map", ITERATIONS, "iterations") as bar:
         node_map = map_of(network, vectors, options, advance=bar.advance)
-    with waiting("drawing the map"):
-        return [draw_map_figure(node_map, out / "map.png"), write_map_page(node_map, out / "map.html")]
+    drawn = []
+    with progress_bar("drawing the map", 2, "files") as bar:  # of a figure alone matplotlib tells no share
+        for draw, name in ((draw_map_figure, "map.png"), (write_map_page, "map.html")):
+            drawn.append(draw(node_map, out / name))
+            bar.advance()
+    return drawn
 
 
 def draw_run_map(

@@ -61,10 +61,10 @@ def lay_out(
     rows = landmark_rows({t: len(filled[t]) for t in laid_out}, count, options.seed)
     anchors = np.concatenate([_checked(t, filled[t][rows[t]], rows[t]) for t in laid_out])  # (L, d)
     with threadpool_limits(limits=1):  # sums of several threads round differently
-        with _bar("laying out all nodes", ITERATIONS, "iterations", followed) as advance:
+        with followed_bar("laying out all nodes", ITERATIONS, "iterations", followed) as advance:
             landmarks = Landmarks.from_vectors(anchors, project(anchors, options, advance))
         nodes = sum(map(len, matrices.values()))
-        with _bar("placing all nodes", nodes, "nodes", followed) as advance:
+        with followed_bar("placing all nodes", nodes, "nodes", followed) as advance:
             seed = options.seed
             places = {t: _placed(t, matrix, landmarks, seed, advance) for t, matrix in matrices.items()}
     ends = np.cumsum([len(rows[t]) for t in laid_out])
@@ -119,7 +119,8 @@ class Landmarks:
 
 
 @contextmanager
-def _bar(description: str, total: int, unit: str, followed: bool) -> Iterator[Advance | None]:
+def followed_bar(description: str, total: int, unit: str, followed: bool) -> Iterator[Advance | None]:
+    """What moves a progress bar, or nothing unless ``followed``."""
     if not followed:
         yield None
         return

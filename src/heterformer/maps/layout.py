@@ -18,9 +18,9 @@ import numpy as np
 from heterformer.arrays import Float32s
 from heterformer.errors import InputError
 from heterformer.files import file_lock, read_folder, reading, replace_folder
-from heterformer.maps.landmarks import LANDMARKS, lay_out
+from heterformer.maps.landmarks import LANDMARKS, followed_bar, lay_out
 from heterformer.maps.options import MapOptions
-from heterformer.maps.regions import SAMPLED, Region, regions_of
+from heterformer.maps.regions import SAMPLED, Region, region_counts, regions_of
 from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
 from heterformer.search.store import MAP, SearchStore
@@ -64,7 +64,7 @@ class Layout:
                 return layout
             matrices = {t: store.matrix(t) for t in store.types}
             places = lay_out(matrices, store.network.schema.text_rich, options, landmarks, followed)
-            layout = cls(places, sampled_regions(store.network, places, options.seed))
+            layout = cls(places, sampled_regions(store.network, places, options.seed, followed))
             layout._save(folder, digests, made_with)
         return layout
 
@@ -78,8 +78,10 @@ class Layout:
             (new / FILE).write_text(text, encoding="utf-8")
 
 
-def sampled_regions(network: Network, places: Mapping[NodeType, Float32s], seed: int) -> tuple[Region, ...]:
-    """The regions by a sample of the nodes with text."""
+def sampled_regions(
+    network: Network, places: Mapping[NodeType, Float32s], seed: int, followed: bool = False
+) -> tuple[Region, ...]:
+    """The regions by a sample of the nodes with text. If ``followed``, progress is shown."""
     counts = {t: len(places[t]) for t in network.schema.text_rich if t in places}
     total = sum(counts.values())
     if not total:
@@ -90,7 +92,9 @@ def sampled_regions(network: Network, places: Mapping[NodeType, Float32s], seed:
         rows = np.sort(rng.choice(count, size, replace=False))
         spots.append(places[node_type][rows])
         texts += network.texts(node_type, rows)
-    return regions_of(np.concatenate(spots), [text or "" for text in texts], seed)
+    regions = sum(region_counts(len(texts)).values())
+    with followed_bar("naming regions", regions, "regions", followed) as advance:
+        return regions_of(np.concatenate(spots), [text or "" for text in texts], seed, advance)
 
 
 def _digests(store: SearchStore) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,22 +28,32 @@ class Region:
     level: int  # 0 for the coarsest
 
 
-def regions_of(places: NDArray[Any], texts: Sequence[str], seed: int = 0) -> tuple[Region, ...]:
+def region_counts(nodes: int) -> dict[int, int]:
+    """How many regions are looked for at each level of a sample of this size."""
+    counts = {level: min(most, nodes // LEAST) for level, most in enumerate(LEVELS)}
+    return {n: count for n, count in counts.items() if count >= 2 and (not n or count > LEVELS[n - 1])}
+
+
+def regions_of(
+    places: NDArray[Any],
+    texts: Sequence[str],
+    seed: int = 0,
+    advance: Callable[[int], object] | None = None,
+) -> tuple[Region, ...]:
     """Regions of a sample of nodes at (n, 2) with these texts, level by level.
 
     A word's weight in a region is its part of the divergence between the region's texts and all:
     ``p * log(p / q)``, where p and q are the shares of texts that have it. What is neither frequent in the
-    region nor rarer elsewhere names nothing.
+    region nor rarer elsewhere names nothing. ``advance`` counts the regions of ``region_counts``.
     """
     presence, vocabulary = _presence(texts)
     if presence is None:
         return ()
     regions: list[Region] = []
-    for level, most in enumerate(LEVELS):
-        count = min(most, len(places) // LEAST)
-        if count < 2 or (level and count <= LEVELS[level - 1]):
-            continue
+    for level, count in region_counts(len(places)).items():
         regions += _level(places, presence, vocabulary, count, level, seed)
+        if advance is not None:
+            advance(count)
     return tuple(regions)
 
 

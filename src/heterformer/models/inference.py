@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from heterformer.arrays import Ints
-from heterformer.batches.assembly import SecondHop
+from heterformer.batches.assembly import SampledEdges, SecondHop
 from heterformer.batches.batch import Batch, Texts
 from heterformer.batches.batcher import Batcher, SampledNodes
 from heterformer.batches.sampling import Sampler
@@ -177,6 +177,13 @@ def neighbor_text_rows(batch: Batch) -> Ints:
     assert batch.text_rows is not None
     text_rows: Ints = batch.text_rows[: batch.neighbor_texts].numpy()
     return text_rows
+
+
+def sampled_text_rows(tokens: PackedTokens, sampled: Iterable[SampledEdges]) -> Iterator[Ints]:
+    """The rows of the texts that sampled edges lead to, as often as they do."""
+    for edges in sampled:
+        if edges.neighbor_type in tokens.text_offset:
+            yield edges.neighbor.astype(np.int64) + tokens.text_offset[edges.neighbor_type]
 
 
 def drawn_once(batcher: Batcher, sampler: Sampler) -> DrawnSecondHop | None:

@@ -66,11 +66,11 @@ class NeighborStates:
 
     def _vectors(self, text_rows: Ints) -> Tensor:
         """(n, d): the last states of some texts, with their neighbours."""
-        batch = self.batcher.texts_with_neighbors(text_rows, self.second_hop)
-        every = neighbor_text_rows(batch)
-        vectors = torch.from_numpy(self.texts.store.read_last(every)).float().to(self.model.device)
-        read = self.model.neighbor_vectors(batch.to(self.model.device), vectors)
-        return read.float().cpu()[torch.from_numpy(np.searchsorted(every, text_rows))]
+
+        def alone(text_rows: Ints) -> Tensor:
+            return torch.from_numpy(self.texts.store.read_last(text_rows)).float()
+
+        return read_neighbors(self.model, self.batcher, self.second_hop, text_rows, alone)
 
     def __call__(self, text_rows: Ints) -> Tensor:
         """(N, S, d): the states of the texts ``text_rows``."""
@@ -78,6 +78,20 @@ class NeighborStates:
         if states.numel():
             states[:, -1] = torch.from_numpy(self.store.read(text_rows)).float()
         return states
+
+
+def read_neighbors(
+    model: NodeEncoder,
+    batcher: Batcher,
+    second_hop: SecondHop,
+    text_rows: Ints,
+    alone: Callable[[Ints], Tensor],
+) -> Tensor:
+    """(n, d): the last states of some texts, ascending, with their neighbours; ``alone`` gives plain ones."""
+    batch = batcher.texts_with_neighbors(text_rows, second_hop)
+    every = neighbor_text_rows(batch)
+    read = model.neighbor_vectors(batch.to(model.device), alone(every).to(model.device))
+    return read.float().cpu()[torch.from_numpy(np.searchsorted(every, text_rows))]
 
 
 @contextmanager

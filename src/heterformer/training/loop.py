@@ -8,6 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from heterformer.arrays import Ints
+from heterformer.batches.pairs import evaluation_sampler
 from heterformer.batches.prefetch import Prefetcher
 from heterformer.batches.slices import SlicedBatch
 from heterformer.batches.transfer import Transfer
@@ -17,9 +19,12 @@ from heterformer.errors import InputError
 from heterformer.files import CARD, filled, remove_file
 from heterformer.metrics import chance_range, metric_heading, no_better_than_chance, watchable_metrics
 from heterformer.models.known_nodes import KnownNodes
+from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
 from heterformer.network.stratified import VALIDATION
 from heterformer.progress import Bar, progress_bar, say
+from heterformer.states.pass_vectors import PassVectors
+from heterformer.states.vector_cache import VectorsOf
 from heterformer.training.averaging import WeightAverage
 from heterformer.training.callbacks import Callback, TrainingProgress
 from heterformer.training.early_stopping import EarlyStopping
@@ -280,21 +285,24 @@ class Trainer(Learner):
     def _validation_metrics(self, stage: str, shown: bool = False) -> dict[str, float]:
         """All figures; on a terminal the bar of the steps stays unless this one is to be shown."""
         with progress_bar(stage, self._nodes_of_validation(), "nodes", shown=shown) as bar:
-            metrics = self._link_metrics(bar) if self.links is not None else {}
+            sampler = evaluation_sampler(self.options.seed)
+            vectors = PassVectors(self.model, self.validation, sampler, self.run.path, bar.advance)
+            metrics = self._link_metrics(vectors) if self.links is not None else {}
             if self.supervision is not None:
-                own = self.supervision.metrics(self.validation, VALIDATION, self.autocast(), bar.advance)
+                own = self.supervision.metrics(self.validation, VALIDATION, self.autocast(), vectors)
                 metrics |= own
             return metrics
 
     def _nodes_of_validation(self) -> int:
-        """How many nodes this process reads to validate; one is counted for each task it is read for."""
-        size, every = self.network.schema.test_batch_size, self.validation_pairs.items()
-        count = sum(nodes_to_read(pairs, size, relation, self.processes) for relation, pairs in every)
+        """How many nodes this process reads to validate, each once."""
+        labelled: dict[NodeType, Ints] = {}
         if self.supervision is not None:
-            count += len(self.supervision.targets.of_part(VALIDATION).rows)
-        return count
+            rows = self.supervision.targets.of_part(VALIDATION).rows
+            labelled = {self.supervision.head.config.node_type: rows}
+        size = self.network.schema.test_batch_size
+        return nodes_to_read(self.validation_pairs, size, labelled, self.processes)
 
-    def _link_metrics(self, bar: Bar) -> dict[str, float]:
+    def _link_metrics(self, vectors: VectorsOf) -> dict[str, float]:
         """The figures of the validation pairs; of several relations their means by shares and each one's."""
         schema = self.network.schema
         figures = {
@@ -308,7 +316,7 @@ class Trainer(Learner):
                 self.autocast(),
                 relation,
                 None if self.links is None else self.links.log_frequencies.get(relation.name),
-                bar.advance,
+                vectors,
             )
             for relation, pairs in self.validation_pairs.items()
         }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 
 import numpy as np
 import torch
@@ -17,9 +18,10 @@ from heterformer.distributed import ProcessGroup
 from heterformer.metrics import classification_metrics, decided, regression_metrics
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.heads import HeadConfig, NodeHead
-from heterformer.models.inference import Advance, StoredStates, evaluating, vectors_of_type
+from heterformer.models.inference import StoredStates, evaluating, vectors_of_type
 from heterformer.network.stratified import TRAIN, VALIDATION
 from heterformer.network.targets import Targets, class_weights
+from heterformer.states.vector_cache import VectorsOf
 from heterformer.training.calibration import best_temperature
 from heterformer.training.supervision_options import SupervisionOptions
 
@@ -88,11 +90,11 @@ class Supervision:
         batcher: Batcher,
         part: int,
         precision: AbstractContextManager[object] | None = None,
-        advance: Advance | None = None,
+        vectors: VectorsOf | None = None,
     ) -> dict[str, float]:
-        """The metrics of one part's nodes; ``advance`` counts those read."""
+        """The metrics of one part's nodes; ``vectors`` as in ``node_outputs``."""
         chosen = self.targets.of_part(part)
-        outputs = node_outputs(self.model, batcher, chosen.rows, self.seed, precision, advance=advance)
+        outputs = node_outputs(self.model, batcher, chosen.rows, self.seed, precision, vectors=vectors)
         return target_metrics(self.head, outputs, chosen)
 
     def calibrate(self, batcher: Batcher, precision: AbstractContextManager[object] | None = None) -> None:
@@ -112,16 +114,22 @@ def node_outputs(
     seed: int,
     precision: AbstractContextManager[object] | None = None,
     stored: StoredStates | None = None,
-    advance: Advance | None = None,
+    vectors: VectorsOf | None = None,
 ) -> Tensor:
-    """(n, C): what the model's head says of some nodes of its type."""
+    """(n, C): what the model's head says of some nodes of its type.
+
+    Their vectors are computed, with ``stored`` states if there are any, unless ``vectors`` gives them.
+    """
     head = model.head
     assert head is not None
     with precision or nullcontext():
-        node_type, sampler = head.config.node_type, evaluation_sampler(seed)
-        vectors = vectors_of_type(model, batcher, node_type, rows, sampler, stored, advance)
+        if vectors is None:
+            vectors = partial(
+                vectors_of_type, model, batcher, sampler=evaluation_sampler(seed), stored=stored
+            )
+        own = vectors(head.config.node_type, rows)
     with evaluating(model):
-        outputs: Tensor = head(vectors.to(model.device)).float().cpu()
+        outputs: Tensor = head(own.to(model.device)).float().cpu()
     return outputs
 
 

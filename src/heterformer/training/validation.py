@@ -18,10 +18,11 @@ from heterformer.batches.pairs import evaluation_sampler
 from heterformer.distributed import ProcessGroup
 from heterformer.metrics import ranking_metrics
 from heterformer.models.contract import NodeEncoder
-from heterformer.models.inference import Advance, vectors_of_type
 from heterformer.network.schema import NodeType, Relation
 from heterformer.network.split.pairs import Pairs
 from heterformer.ranking import Scorer, in_batch_ranks
+from heterformer.states.pass_vectors import PassVectors
+from heterformer.states.vector_cache import VectorsOf
 
 
 def chance_prec(pairs: Pairs, batch_size: int) -> float:
@@ -31,13 +32,18 @@ def chance_prec(pairs: Pairs, batch_size: int) -> float:
 
 
 def nodes_to_read(
-    pairs: Pairs, batch_size: int, relation: Relation, processes: ProcessGroup | None = None
+    pairs: Mapping[Relation, Pairs],
+    batch_size: int,
+    others: Mapping[NodeType, Ints] | None = None,
+    processes: ProcessGroup | None = None,
 ) -> int:
-    """The number of different nodes whose vectors ``in_batch_metrics`` computes in this process."""
-    pairs = _share(pairs, batch_size, processes or ProcessGroup())
-    if relation.source == relation.target:
-        return len(np.unique(pairs))
-    return sum(len(np.unique(pairs[:, end])) for end in (0, 1))
+    """The number of different nodes at the ends of this process's pairs, and of ``others``."""
+    rows = {node_type: [own] for node_type, own in (others or {}).items()}
+    for relation, every in pairs.items():
+        share = _share(every, batch_size, processes or ProcessGroup())
+        for end, node_type in enumerate((relation.source, relation.target)):
+            rows.setdefault(node_type, []).append(share[:, end])
+    return sum(len(np.unique(np.concatenate(some))) for some in rows.values())
 
 
 def _share(pairs: Pairs, batch_size: int, processes: ProcessGroup) -> Pairs:
@@ -56,7 +62,7 @@ def in_batch_metrics(
     precision: AbstractContextManager[object] | None = None,
     relation: Relation | None = None,
     log_frequencies: NDArray[np.float32] | None = None,
-    advance: Advance | None = None,
+    vectors: VectorsOf | None = None,
 ) -> dict[str, float]:
     """The paper's evaluation: each query ranks the keys of its batch of pairs, neighbours being fixed.
 
@@ -64,24 +70,19 @@ def in_batch_metrics(
     computed in ``precision``, as an autocast; scores never are: rounded ones would tie.
     Pairs are of the first predicted relation unless another is given. ``log_frequencies`` of its targets are
     taken from their scores, as in training: the keys of a batch are met as often as they are linked.
-    ``advance`` counts the nodes read, of ``nodes_to_read``.
+    ``vectors`` gives those of nodes, ``PassVectors`` of the model unless given: with the same for several
+    relations, no node and no text is read twice.
     """
     processes = processes or ProcessGroup()
     pairs = _share(pairs, batch_size, processes)
-    relation, sampler = relation or batcher.schema.predicted[0], evaluation_sampler(seed)
-
-    def read(node_type: NodeType, rows: Ints) -> Tensor:
-        """The vectors of these nodes, each read once: its neighbours are the same in all pairs."""
-        distinct, place = np.unique(rows, return_inverse=True)
-        vectors = vectors_of_type(model, batcher, node_type, distinct, sampler, advance=advance)
-        return vectors[torch.from_numpy(place)]
-
+    relation = relation or batcher.schema.predicted[0]
+    vectors = vectors or PassVectors(model, batcher, evaluation_sampler(seed))
     with precision or nullcontext():
         if relation.source == relation.target:  # a node may be a query of one pair and the key of another
-            both = read(relation.source, pairs.T.flatten())
+            both = vectors(relation.source, pairs.T.flatten())
             queries, keys = both[: len(pairs)], both[len(pairs) :]
         else:
-            queries, keys = read(relation.source, pairs[:, 0]), read(relation.target, pairs[:, 1])
+            queries, keys = vectors(relation.source, pairs[:, 0]), vectors(relation.target, pairs[:, 1])
     key_rows = torch.from_numpy(np.ascontiguousarray(pairs[:, 1]))
 
     def known(batch: slice) -> Tensor:

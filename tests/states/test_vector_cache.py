@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from heterformer.arrays import Ints
-from heterformer.evaluation.vector_cache import VectorCache
+from heterformer.states.vector_cache import VectorCache
 
 COUNTS = {"paper": 50, "author": 8}
 VECTORS = {t: torch.randn(n, 5, generator=torch.Generator().manual_seed(n)) for t, n in COUNTS.items()}
