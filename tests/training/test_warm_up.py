@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,11 @@ from heterformer.network.split.draw import make_split
 from heterformer.network.split.options import SplitOptions
 from heterformer.network.split.split import Split
 from heterformer.training import warm_up as warming
+from heterformer.training.loop import Trainer
+from heterformer.training.train import train
 from heterformer.training.warm_up import TextEdges, WarmUpResult, text_edges, warm_up, warm_up_loss
 from heterformer.training.warm_up_options import WarmUpOptions
-from tests.learning import tiny_model, tiny_network, tiny_tokens
+from tests.learning import tiny_model, tiny_network, tiny_options, tiny_reader, tiny_tokens
 from tests.networks import edges_of, few
 
 OPTIONS = WarmUpOptions(warm_up_epochs=3, warm_up_batch_size=64)
@@ -114,6 +117,34 @@ def test_the_plm_reads_every_text_once(monkeypatch: pytest.MonkeyPatch, epochs: 
     warmed(model, replace(OPTIONS, warm_up_epochs=epochs, warm_up_patience=9))
     assert len(read) == tiny_network().schema.counts["paper"]  # each has an author and a venue
     assert sum(map(len, read)) == len(tiny_tokens().tokens)
+
+
+@pytest.mark.parametrize(("precision", "half"), [("bf16", True), ("no", False)])
+def test_texts_are_read_in_the_precision_of_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, precision: str, half: bool
+) -> None:
+    reading, learning = list[bool](), list[bool]()
+    read, step = BertLayout.embed, warming.warm_up_step
+
+    def recorded_reading(plm: BertLayout) -> Tensor:
+        reading.append(torch.is_autocast_enabled("cpu"))
+        return read(plm)
+
+    def recorded_step(
+        textless: Any, node_type: str, rows: Any, texts: Any, vectors: Tensor, *rest: Any
+    ) -> None:
+        learning.append(torch.is_autocast_enabled("cpu") or vectors.dtype != torch.float32)
+        step(textless, node_type, rows, texts, vectors, *rest)
+
+    monkeypatch.setattr(BertLayout, "embed", recorded_reading)
+    monkeypatch.setattr(warming, "warm_up_step", recorded_step)
+    monkeypatch.setattr(
+        Trainer, "_validation_metrics", lambda *_, **__: dict.fromkeys(("prec", "mrr", "ndcg"), 0.0)
+    )
+    train(tiny_network(), tmp_path / "run", tiny_options(tiny_reader(), max_steps=0, precision=precision))
+    assert any(reading) == half  # what is loaded is tried once, in full precision
+    assert learning
+    assert not any(learning)
 
 
 def test_nodes_come_closer_to_their_texts(monkeypatch: pytest.MonkeyPatch) -> None:

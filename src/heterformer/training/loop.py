@@ -134,7 +134,10 @@ class Trainer(Learner):
             warm_up_options, seed = self.options.warm_up, self.options.seed
             if self.processes.is_main:  # whose model alone is warm afterwards
                 start_from_names(self.model, visible, self.tokenizer, known)
-            for result in warm_up(self.model, visible, tokens, warm_up_options, seed, self.processes):
+            results = warm_up(
+                self.model, visible, tokens, warm_up_options, seed, self.processes, self.autocast()
+            )
+            for result in results:
                 self._log(warm_up=asdict(result))
         self.processes.broadcast_weights(self.model)
         # What steps are held against. It is no candidate for the best model, and uses no patience up.

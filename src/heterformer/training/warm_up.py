@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -76,8 +77,11 @@ def warm_up(
     options: WarmUpOptions,
     seed: int,
     processes: ProcessGroup | None = None,
+    precision: AbstractContextManager[object] | None = None,
 ) -> list[WarmUpResult]:
     """Warm every textless type up. The PLM reads each text once; all steps work on those vectors alone.
+
+    It reads them in ``precision``, as an autocast: on large networks that pass is most of the warm-up.
 
     Of several processes each reads a part of the texts, which is what takes the time, and the first one
     takes the steps: only its model is warm afterwards, and only it has results.
@@ -89,7 +93,8 @@ def warm_up(
     if not any(len(e.rows) for e in edges.values()):
         return []
     numbers = np.unique(np.concatenate([e.texts for e in edges.values()]))
-    vectors = _read(model, tokens, numbers, processes)  # (N, d)
+    with precision or nullcontext():
+        vectors = _read(model, tokens, numbers, processes)  # (N, d)
     if not processes.is_main:
         return []
     results = []
