@@ -120,7 +120,7 @@ def tiny_model(seed: int = 0, **options: Any) -> Heterformer:
     return Heterformer.from_backbone(reader, network, **{"textless_dim": 8} | options)
 
 
-# --- ProcessGroup that a test can kill ----------------------------------------------------------------------
+# --- Processes that a test can kill ----------------------------------------------------------------------
 
 
 def count_texts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -138,7 +138,7 @@ def count_texts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def start_process(log: Path, function: Callable[..., Any], *arguments: Any) -> BaseProcess:
     """Run ``function`` in a process of its own, on one thread, with its output in the file ``log``.
 
-    ProcessGroup are forked from one that has imported everything already and has no threads.
+    Processes are forked from one that has imported everything already and has no threads.
     """
     processes = multiprocessing.get_context("forkserver")
     processes.set_forkserver_preload(["heterformer.training.train", "heterformer.embedding.embed"])

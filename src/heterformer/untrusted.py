@@ -59,10 +59,10 @@ def check_no_links_out(folder: Path) -> None:
                 raise InputError(f"{path}: {problem}; put the file or folder itself there.")
 
 
-def checked_path(value: object, what: str) -> Path:
+def checked_path(value: object, what: str, expected: str = "the path of a folder") -> Path:
     """A path that a Python caller gives in the place of ``what``, such as 'the run'."""
     if not isinstance(value, (str, os.PathLike)):
-        raise InputError(f"{what} is {short_repr(value)}, expected the path of a folder.")
+        raise InputError(f"{what} is {short_repr(value)}, expected {expected}.")
     return Path(value)
 
 

@@ -424,6 +424,11 @@ def test_a_path_in_the_place_of_a_model_is_one_sentence() -> None:
     assert str(caught.value) == problem
 
 
+def test_a_number_in_the_place_of_an_output_is_one_sentence() -> None:
+    with pytest.raises(InputError, match=r"^the output is 3, expected the path of a file or folder\.$"):
+        embed(tiny_model(), tiny_network(), out=3)  # type: ignore[call-overload]
+
+
 def test_shorter_vectors_are_the_beginnings_of_long_ones(tmp_path: Path) -> None:
     options = tiny_options(tiny_reader(), max_steps=2, widths=(8, 4), normalize="yes", temperature=0.1)
     run = train(tiny_network(), tmp_path / "run", options)

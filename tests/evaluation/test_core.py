@@ -6,6 +6,7 @@ from copy import deepcopy
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -55,6 +56,23 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> OpenRun:
     """A fifth of its queries were hidden in training, with their authors, and some venues of papers."""
     split = SplitOptions(hold_out=0.2, hold_out_with="author", also="published_in")
     return opened(tmp_path_factory.mktemp("runs") / "run", split)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"tasks": ["linkprediction"]},
+            r"^tasks is \['linkprediction'\], expected a list, each of which",
+        ),
+        ({"tasks": "link_prediction"}, r"^tasks is 'link_prediction', expected a list"),
+        ({"parts": ("tests",)}, r"^parts is "),
+        ({"task": "map"}, r"^no option 'task' \(did you mean 'tasks'\?\)\.$"),
+    ],
+)
+def test_an_option_that_there_is_not(options: Any, message: str, run: OpenRun) -> None:
+    with pytest.raises(InputError, match=message):
+        evaluate(run.run.path, **options)
 
 
 def but_chance(notes: list[str]) -> list[str]:

@@ -30,7 +30,7 @@ from heterformer.progress import say
 from heterformer.states.row_file import PART
 from heterformer.temporary import remove_path
 from heterformer.training.run import Run
-from heterformer.untrusted import check_no_links_out, short_repr
+from heterformer.untrusted import check_no_links_out, checked_path, short_repr
 
 MANIFEST = "manifest.json"
 
@@ -151,7 +151,8 @@ def embed_to(
     Several processes divide the nodes and write a folder of Parquet tables, one each. ``visible`` may hide
     edges; the output says which. ``part`` nodes are written at once.
     """
-    out, processes = Path(out), processes or ProcessGroup()
+    out = checked_path(out, "the output", "the path of a file or folder")
+    processes = processes or ProcessGroup()
     with processes.main_process_first():
         check_place(out, processes.world_size)
         visible_network = visible or VisibleNetwork.whole(network)

@@ -38,7 +38,8 @@ from heterformer.embedding.vectors import (
 )
 from heterformer.errors import OptionError
 from heterformer.files import reading, replace_folder
-from heterformer.models.contract import HeterogeneousEncoder, NodeEncoder
+from heterformer.models.contract import NodeEncoder
+from heterformer.models.heterogeneous import HeterogeneousEncoder
 from heterformer.models.inference import (
     TOKENS,
     StoredStates,

@@ -44,6 +44,7 @@ from heterformer.files import (
 from heterformer.network.hashes import Hashes
 from heterformer.network.schema import NodeType
 from heterformer.stored import open_parquet, parquet_batches, read_json
+from heterformer.untrusted import checked_path
 
 ROWS = 16_384  # written or read at a time
 
@@ -244,7 +245,7 @@ class Vectors:
             >>> vectors = Vectors.open("papers.parquet")
             >>> matrix = vectors.matrix("paper")  # (n, d), rows in the order of vectors.ids("paper")
         """
-        path = readable(Path(path))
+        path = readable(checked_path(path, "the place of the vectors", "the path of a file or folder"))
         return cls(path, *(opened_folder(path) if path.is_dir() else opened_table(path)), rows_at_once)
 
     def ids(self, node_type: NodeType) -> list[str]:

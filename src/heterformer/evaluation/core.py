@@ -35,6 +35,7 @@ from heterformer.network.split.other_pairs import draw_other_pairs, other_relati
 from heterformer.network.split.pairs import Pairs
 from heterformer.network.split.split import Split
 from heterformer.network.store import Network
+from heterformer.options import with_keywords
 from heterformer.search.store import SearchStore
 from heterformer.states.neighbor_states import neighbor_states
 from heterformer.states.text_states import stored_states
@@ -101,7 +102,7 @@ def evaluate(
         >>> evaluation = evaluate("runs/papers", tasks=("link_prediction",), parts=("test",))
         >>> evaluation.link_prediction[0].metrics["mrr"]
     """
-    options = replace(options or EvaluateOptions(), **changes)
+    options = with_keywords(options or EvaluateOptions(), changes)
     if options.split is not None:
         raise InputError("split is for vectors from elsewhere; a run is evaluated on its own split.")
     return evaluate_run(open_run(run, options.device, network), options, for_map=False)[0]
