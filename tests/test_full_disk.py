@@ -119,7 +119,10 @@ def test_a_training_without_room_for_its_first_checkpoint_leaves_nothing(tmp_pat
 def test_a_run_that_has_a_checkpoint_keeps_it(tmp_path: Path, size: int) -> None:
     run = shutil.copytree(tiny_run(), tmp_path / "run")
     network, options = tiny_network(), tiny_options(tiny_reader(), max_steps=8)
-    with room_for(size), pytest.raises((InputError, OSError), match=r"File too large|No space left") as caught:
+    with (
+        room_for(size),
+        pytest.raises((InputError, OSError), match=r"File too large|No space left") as caught,
+    ):
         train(network, run, options)
     assert isinstance(caught.value, InputError) == (size == 20_000)
     assert (run / "checkpoints" / "last" / "state.json").is_file()
