@@ -113,6 +113,14 @@ def test_a_run_is_evaluated_by_its_folder(run: OpenRun) -> None:
         evaluate(run.run.path, split="some.parquet")
 
 
+def test_after_a_split_by_time_training_saw_no_pair_of_the_test(tmp_path: Path) -> None:
+    """Nor of relations whose pairs are drawn only now; papers have a year, and so their edges have one."""
+    found = evaluate(opened(tmp_path / "run", SplitOptions(by="time")).run.path, tasks=("link_prediction",))
+    assert {one.relation for one in found.link_prediction} == {"cites", *OTHERS}
+    assert [one.part for one in found.link_prediction if one.relation == "cites"] == ["validation", "test"]
+    assert found.seen == ()
+
+
 def test_unseen_nodes_are_classified_among_themselves(run: OpenRun) -> None:
     found, _ = evaluate_run(
         run, replace(QUICK, tasks=("classification",), labels=LabelOptions(min_members=1))

@@ -196,7 +196,7 @@ def _links_of_run(
     by_width = {model.width: figures[: len(predicted)]} if at_widths else {}
     by_width |= {width: _results(predicted, ranks, network) for width, ranks in at_widths.items()}
     notes.sentences.extend(note for one in figures for note in one.chance_notes())
-    seen = tuple(n for n in drawn if n not in split.others)
+    seen = _shown_in_training(network, split, drawn)
     return replace(evaluation, link_prediction=figures, by_width=by_width, recommendation=lists, seen=seen)
 
 
@@ -289,6 +289,18 @@ def _other_pair_sets(
                 notes.sentences.append(f"{relation.name}: not ranked; {only}.")
     pair_sets = [PairSet("test", network.schema.relation(name), drawn) for name, drawn in pairs.items()]
     return pair_sets, pairs
+
+
+def _shown_in_training(network: Network, split: Split, pairs: Mapping[str, Pairs]) -> tuple[str, ...]:
+    """The relations of whose pairs training saw some; after a split by time the test is too late for that."""
+    training, seen = VisibleNetwork.for_training(network, split), []
+    for name, asked in pairs.items():
+        relation = network.schema.relation(name)
+        view = training.adjacency(relation.source, relation.target)
+        start, stop = view.adjacency.between(*np.ascontiguousarray(asked.T))
+        if (view.rank(stop) > view.rank(start)).any():
+            seen.append(name)
+    return tuple(seen)
 
 
 def _rankable(relation: Relation, types: tuple[NodeType, ...], notes: Notes) -> bool:
