@@ -32,6 +32,7 @@ from heterformer.progress import quiet_transformers
 from heterformer.training.options import TrainingOptions
 from heterformer.training.warm_up_options import WarmUpOptions
 from tests.networks import SPECIAL, new_tokenizer
+from tests.processor import without_bf16
 
 WORDS = (*SPECIAL, *dict.fromkeys(word for phrase in VOCABULARY for word in phrase.split()))
 
@@ -152,6 +153,7 @@ def _in_process(log: Path, function: Callable[..., Any], *arguments: Any) -> Non
     os.dup2(file, 1)
     os.dup2(file, 2)
     torch.set_num_threads(1)
+    without_bf16(pytest.MonkeyPatch())
     function(*arguments)
 
 

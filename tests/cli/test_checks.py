@@ -26,7 +26,7 @@ WRONG = {
     "train NET new --max-steps ten": "--max-steps is 'ten', expected a whole number or None.",
     "train NET new --max_steps=1.5": "--max_steps is '1.5', expected a whole number or None.",
     "train NET new --second-hop many": "--second-hop is 'many', expected a whole number, 'auto' or None.",
-    "train NET new --precision fp32": "--precision is 'fp32', expected one of no, bf16, fp16, auto.",
+    "train NET new --precision fp32": "--precision is 'fp32', expected one of float32, bf16, fp16, auto.",
     "train NET new --model heteroformer": "--model is 'heteroformer', expected one of heterformer, ",
     "train NET new --learning-rate fast": "--learning-rate is 'fast', expected a number.",
     "compare NET new --vocabulary all": "--vocabulary is 'all', expected a whole number.",

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar, cast, get_args, get_origin
 from tyro.conf import Suppress
 from tyro.constructors import PrimitiveConstructorSpec, PrimitiveTypeInfo
 
-from heterformer.cli.flags import value_of
+from heterformer.cli.flags import earlier_names, value_of
 from heterformer.cli.help_texts import REGISTRY
 from heterformer.comparison.options import ComparedTrainingOptions
 from heterformer.comparison.variants import VARIED
@@ -25,7 +25,7 @@ from heterformer.models.options import (
     TextlessOptions,
 )
 from heterformer.training.flat_options import flat_options, flattened, lacking, options_of_init
-from heterformer.training.options import EARLIER_TASKS, TrainingOptions, current_tasks
+from heterformer.training.options import TrainingOptions
 from heterformer.training.presets import PRESETS
 from heterformer.training.warm_up_options import WarmUpOptions
 
@@ -115,18 +115,19 @@ def _model_of_run(run: str | None) -> ModelOptions | None:
 
 
 @REGISTRY.primitive_rule
-def _task(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[str] | None:
-    """A task, which may have the name that it had earlier; help shows the names of today."""
+def _renamed(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[str] | None:
+    """A choice that may have the name that it had earlier; help shows the names of today."""
     names: tuple[str, ...] = get_args(info.type) if get_origin(info.type) is Literal else ()
-    if not set(EARLIER_TASKS.values()) & set(names):
+    earlier = earlier_names(info.type)
+    if not earlier:
         return None
     return PrimitiveConstructorSpec(
         nargs=1,
         metavar="{" + ",".join(names) + "}",
-        instance_from_str=lambda words: current_tasks(words)[0],
+        instance_from_str=lambda words: earlier.get(words[0], words[0]),
         is_instance=lambda value: value in names,
-        str_from_instance=lambda task: [task],
-        choices=(*names, *EARLIER_TASKS),
+        str_from_instance=lambda name: [name],
+        choices=(*names, *earlier),
     )
 
 

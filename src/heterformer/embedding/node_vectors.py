@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heterformer.arrays import Ints
-from heterformer.embedding.vectors import Vectors, written_metadata
+from heterformer.embedding.vectors import Vectors, noted_metadata
 from heterformer.errors import InputError
 from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
@@ -70,9 +70,7 @@ def hidden_pairs(path: Path) -> dict[str, str] | None:
 
     What 'heterformer embed' wrote before it noted this was made of the whole network.
     """
-    if path.is_dir():
-        return dict(Vectors.open(path).metadata.get("hidden_pairs", {}))
-    metadata = written_metadata(path)
+    metadata = noted_metadata(path)
     return None if metadata is None else dict(metadata.get("hidden_pairs", {}))
 
 

@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from heterformer.arrays import Ints
 from heterformer.batches.pairs import evaluation_sampler
 from heterformer.batches.visible import EvaluatedPart, VisibleNetwork
-from heterformer.device import say_if_slow
+from heterformer.device import chosen_precision, computing_in, say_if_slow
 from heterformer.distributed import ProcessGroup
 from heterformer.embedding.node_vectors import NodeVectors, Vectorized, looked_up
 from heterformer.errors import InputError
@@ -119,7 +118,7 @@ def evaluate_run(
 
     Several processes share the ranking, which takes the time; the main process does the rest.
     """
-    processes = processes or ProcessGroup()
+    processes, options = processes or ProcessGroup(), with_chosen_precision(options, opened)
     evaluation, notes = Evaluation(opened.network), Notes(list(opened.notes))
     with processes.main_process_first():
         labels = _labels(evaluation.network, opened.model.embedded_types, options, notes)
@@ -134,6 +133,11 @@ def evaluate_run(
         vectors = {t: NodeVectors.from_matrix(store.matrix(t)) for t in store.types}
     _on_labels(evaluation, labels, vectors, opened.split.hidden, options, notes)
     return replace(evaluation, notes=notes.sentences), vectors
+
+
+def with_chosen_precision(options: EvaluateOptions, opened: OpenRun) -> EvaluateOptions:
+    """The options with the precision that 'auto' is for the run's device: one for all tasks of a report."""
+    return replace(options, precision=chosen_precision(options.precision, opened.model.device))
 
 
 def evaluate_vectors(
@@ -172,7 +176,7 @@ def _links_of_run(
     hiding = VisibleNetwork.for_evaluation(network, split, drawn)
     hiding_batcher = opened.batcher.showing(hiding)
     say_if_slow(options.precision, model.device)
-    fast = torch.autocast(model.device.type, torch.bfloat16, enabled=options.precision == "bf16")
+    fast = computing_in(options.precision, model.device)
     sampler, folder = evaluation_sampler(opened.seed), opened.run.path
     ranks: list[Ranks] = []
     at_widths: dict[int, list[Ranks]] = {width: [] for width in model.widths[1:]}

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,6 +18,7 @@ from heterformer.network.split.split import PARTS as PART_NAMES
 from heterformer.network.stratified import PARTS, TEST, VALIDATION
 from heterformer.network.target_options import SupervisedTask
 from heterformer.network.targets import Targets, node_targets
+from heterformer.precision import precision_of_vectors
 from heterformer.prediction.core import Predictor
 from heterformer.prediction.options import PredictOptions
 from heterformer.training.calibration import calibration_error
@@ -110,7 +111,7 @@ def held_out_result(run: Run, start: str) -> FinetuneResult:
         raise InputError(f"{run.path}: was trained on links alone, expected a run with a supervised task.")
     network = run.network()
     targets = node_targets(network, task, options.labels)
-    precision: Literal["no", "bf16"] = "bf16" if options.precision == "bf16" else "no"
+    precision = precision_of_vectors(options.precision)
     predictor = Predictor(run, network, PredictOptions(precision=precision, device=options.device))
     head, outputs = predictor.head, {}
     for part in (VALIDATION, TEST):

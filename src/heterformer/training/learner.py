@@ -18,7 +18,7 @@ from heterformer.batches.positives import log_key_frequencies
 from heterformer.batches.randomness import stream_key
 from heterformer.batches.slices import SlicedBatch
 from heterformer.batches.visible import VisibleNetwork
-from heterformer.device import chosen_device, chosen_precision
+from heterformer.device import chosen_device, chosen_training_precision, computing_in
 from heterformer.distributed import ProcessGroup
 from heterformer.errors import InputError
 from heterformer.models.contract import NodeEncoder
@@ -53,7 +53,7 @@ class Learner:
         self.processes = processes or ProcessGroup()
         alone = self.processes.world_size == 1
         self.device = chosen_device(options.device) if alone else self.processes.device
-        self.precision = chosen_precision(options.precision, self.device)
+        self.precision = chosen_training_precision(options.precision, self.device)
         self.goes_on = run.started
         with self.processes.main_process_first():
             self.split = run.split(network, options.split)
@@ -199,8 +199,7 @@ class Learner:
 
     def autocast(self) -> torch.autocast:
         """The precision of this training alone: Accelerate's would be that of the whole process."""
-        half = torch.float16 if self.precision == "fp16" else torch.bfloat16
-        return torch.autocast(self.device.type, half, enabled=self.precision != "no")
+        return computing_in(self.precision, self.device)
 
     def _text_states(self, texts: Texts) -> Tensor:
         with self.autocast():
