@@ -2,14 +2,18 @@
 
     python benchmarks/end_to_end.py --papers 1000000 --folder FOLDER [--layers 3] [--steps 300]
 
-Synthetic tables of DBLP's shape are written and built; the network is described and split; a Heterformer on
-the first layers of MiniLM is warmed up and trained on cached states; all nodes are embedded, indexed and
-searched a hundred times; test pairs are ranked against all papers; a sample is classified and clustered; and
-all nodes are mapped. Each stage is a command of its own, so that its peak memory is its own. Stages that are
-finished are not repeated: the same command goes on after a stop.
+Synthetic tables of DBLP's shape are written and built; the network is described, exported and split; a
+Heterformer on the first layers of MiniLM is warmed up and trained on cached states; all nodes are embedded,
+as the first search of a run does, indexed and searched a hundred times; test pairs are ranked against all
+papers; a sample is classified and clustered; and all nodes are mapped. Each stage is a command of its own, so
+that its peak memory is its own. The precision is bf16 where the processor has it.
+
+Stages that are finished are not repeated: the same command goes on after a stop. A stage that was stopped
+goes on from what it had stored, and its costs are those of the last attempt, which the table marks.
 
 The table has, for each stage, seconds of the clock and of the processors, peak memory, bytes written, and by
-how much the processors' time has grown from a tenth of the papers. The last line is the worst growth.
+how much the processors' time and the memory have grown from a tenth of the papers. The last line is the worst
+growth of a stage that takes ten seconds or more: of shorter ones most is the start.
 """
 
 from __future__ import annotations
@@ -22,15 +26,22 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import cast
 
 from build_scale import dblp_shaped
 
 from heterformer.datasets.synthetic import write_synthetic
+from heterformer.embedding.options import Precision
+from heterformer.files import write_text
+from heterformer.temporary import remove_path
 
 QUERIES = 100
 SAMPLE = 10_000  # nodes that are classified and clustered
+SHORT = 10.0  # seconds of the processors: of less the start of Python and PyTorch is a good part
+# What a stage writes at its end as a whole and would not write again.
+WHOLE = {"build": ["network.net"], "export to CSV": ["exported"], "split": ["split.parquet"]}
 PHRASES = ("parsing of", "models for", "a study of", "learning", "evaluation of")
 
 
@@ -41,7 +52,8 @@ class Cost:
     seconds: float
     cpu: float
     memory: int  # peak, in bytes
-    disk: int  # written, in bytes
+    disk: int  # bytes that it left
+    resumed: bool = False  # whether an earlier attempt had begun it
 
 
 @dataclass(frozen=True)
@@ -54,34 +66,36 @@ class Size:
     steps: int
 
     def stages(self) -> dict[str, list[str]]:
-        """The commands, in order."""
-        net, run, vectors, split = "network.net", "run", "vectors.parquet", "split.parquet"
+        """The commands, in order. None of them minds what it has already written itself."""
+        net, run, split = "network.net", "run", "split.parquet"
+        precision = ["--precision", embedding_precision()]
         train = ["train", net, run, "--backbone", "backbone", "--split.file", split]
         train += ["--neighbor-states", "cached", "--precision", "auto", "--evaluate-every", str(self.steps)]
         train += ["--validation-pairs", "2000"]
-        evaluate = ["evaluate", run, "--tasks"]
+        evaluate = ["evaluate", run, *precision, "--tasks"]
         sample = ["--classification.max-nodes", str(SAMPLE), "--clustering.sample", str(SAMPLE)]
         commands = {
             "build": ["build", "tables/network.yaml", net, "--data", "tables"],
             "describe": ["describe", net],
+            "export to CSV": ["export", net, "exported", "--to", "csv"],
             "split": ["split", net, split],
             "warm-up": [*train, "--max-steps", "0"],
             f"{self.steps} steps": [*train, "--max-steps", str(self.steps)],
-            "embed": ["embed", run, vectors, "--dtype", "float16"],
+            "embed": [],
             f"index, {QUERIES} searches": [
-                *("search", run, "--queries", "queries.txt", "--vectors", vectors, "--index", "approximate")
+                *("search", run, "--queries", "queries.txt", "--index", "approximate")
             ],
             "link prediction": [*evaluate, "link_prediction", "--parts", "test"],
             "classes, clusters": [*evaluate, "classification", "clustering", *sample],
-            "map of all nodes": ["map", run, "--vectors", vectors],
+            "map of all nodes": ["map", run],
         }
-        tables = [sys.executable, str(Path(__file__).resolve()), "--write", str(self.papers), "tables"]
-        backbone = [sys.executable, str(Path(__file__).resolve()), "--cut", str(self.layers), "backbone"]
+        own = [sys.executable, str(Path(__file__).resolve())]
         heterformer = [sys.executable, "-m", "heterformer"]
         return {
-            "tables": tables,
-            "backbone": backbone,
+            "tables": [*own, "--write", str(self.papers), "tables"],
+            "backbone": [*own, "--cut", str(self.layers), "backbone"],
             **{name: heterformer + words for name, words in commands.items()},
+            "embed": [*own, "--embed", run, embedding_precision()],
         }
 
     def measured(self) -> dict[str, Cost]:
@@ -89,19 +103,24 @@ class Size:
         self.folder.mkdir(parents=True, exist_ok=True)
         lines = [f"{PHRASES[i % len(PHRASES)]} topic {i}" for i in range(QUERIES)]
         (self.folder / "queries.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
-        ledger = self.folder / "costs.json"
+        ledger, begun = self.folder / "costs.json", self.folder / "begun.txt"
         costs = {n: Cost(**c) for n, c in json.loads(ledger.read_text()).items()} if ledger.exists() else {}
         for name, command in self.stages().items():
-            if name not in costs:
-                print(f"{self.papers:,} papers: {name} …", file=sys.stderr, flush=True)
-                costs[name] = cost_of(command, self.folder, name)
-                ledger.write_text(json.dumps({n: asdict(c) for n, c in costs.items()}))
+            if name in costs:
+                continue
+            print(f"{self.papers:,} papers: {name} …", file=sys.stderr, flush=True)
+            resumed = begun.exists() and begun.read_text() == name
+            begun.write_text(name)
+            for output in WHOLE.get(name, ()):  # of a stop between the end of a command and our note of it
+                remove_path(self.folder / output)
+            costs[name] = replace(cost_of(command, self.folder, name), resumed=resumed)
+            write_text(ledger, json.dumps({n: asdict(c) for n, c in costs.items()}))
         return costs
 
 
 def cost_of(command: list[str], folder: Path, name: str) -> Cost:
     """Run a command in the folder; what it prints goes to a file there."""
-    before, start = written(folder), time.perf_counter()
+    before, start = stored(folder), time.perf_counter()
     with (folder / f"{name.replace(' ', '-')}.log").open("wb") as log:
         process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=subprocess.STDOUT)
         _, status, usage = os.wait4(process.pid, 0)
@@ -109,12 +128,20 @@ def cost_of(command: list[str], folder: Path, name: str) -> Cost:
         raise SystemExit(f"{name} failed; see {log.name}")
     seconds = time.perf_counter() - start
     cpu = usage.ru_utime + usage.ru_stime
-    return Cost(seconds, cpu, usage.ru_maxrss * 1024, max(0, written(folder) - before))
+    return Cost(seconds, cpu, usage.ru_maxrss * 1024, max(0, stored(folder) - before))
 
 
-def written(folder: Path) -> int:
+def stored(folder: Path) -> int:
     """The bytes of all files below a folder."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def embedding_precision() -> Precision:
+    import torch
+
+    from heterformer.device import has_bf16
+
+    return "bf16" if has_bf16(torch.device("cpu")) else "float32"
 
 
 def write_tables(papers: str, out: str) -> None:
@@ -142,16 +169,27 @@ def cut_backbone(layers: str, out: str) -> None:
             shutil.copy(source, out)
 
 
+def embed_all(run: str, precision: str) -> None:
+    """What the first search, evaluation or map of a run does."""
+    from heterformer.search.store import SearchStore
+    from heterformer.training.run import Run
+
+    opened = Run(Path(run))
+    SearchStore.open(opened, opened.network(), precision=cast("Precision", precision))
+
+
 def table(costs: dict[str, Cost], tenth: dict[str, Cost]) -> float:
-    """Print it; gives the worst growth of the stages that take a second or more."""
+    """Print it; gives the worst growth of the stages that are not over at once."""
     print(f"{'':24}{'clock':>9}{'CPU':>9}{'memory':>10}{'disk':>10}{'CPU, times':>12}{'memory, times':>15}")
     worst = 0.0
     for name, cost in costs.items():
         growth, memory = cost.cpu / max(tenth[name].cpu, 1e-9), cost.memory / tenth[name].memory
-        worst = max(worst, growth)
+        resumed = cost.resumed or tenth[name].resumed
+        if cost.cpu >= SHORT and not resumed:
+            worst = max(worst, growth)
         print(
-            f"{name:24}{cost.seconds:>7.0f} s{cost.cpu:>7.0f} s{cost.memory / 2**30:>7.2f} GB"
-            f"{cost.disk / 2**30:>7.2f} GB{growth:>12.1f}{memory:>15.1f}"
+            f"{name + ' (resumed)' * resumed:24}{cost.seconds:>7.0f} s{cost.cpu:>7.0f} s"
+            f"{cost.memory / 2**30:>7.2f} GB{cost.disk / 2**30:>7.2f} GB{growth:>12.1f}{memory:>15.1f}"
         )
     total = sum(cost.seconds for cost in costs.values())
     peak = max(cost.memory for cost in costs.values())
@@ -159,7 +197,11 @@ def table(costs: dict[str, Cost], tenth: dict[str, Cost]) -> float:
     return worst
 
 
-HIDDEN: dict[str, Callable[[str, str], None]] = {"write": write_tables, "cut": cut_backbone}
+HIDDEN: dict[str, Callable[[str, str], None]] = {
+    "write": write_tables,
+    "cut": cut_backbone,
+    "embed": embed_all,
+}
 
 
 def main() -> None:

@@ -33,6 +33,7 @@ ACROSS = {
     "test_api.py",
     "test_durability.py",
     "test_full_disk.py",
+    "test_growth.py",
     "test_imports.py",
     "test_mirror.py",
     "training/test_attributes.py",

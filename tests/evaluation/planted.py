@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
+from heterformer.arrays import Ints
 from heterformer.network.labels import Labels
 
 Floats = NDArray[np.float64]
@@ -21,6 +25,11 @@ def labelled_several(matrix: NDArray[np.bool_]) -> Labels:
     """Nodes with any number of classes."""
     names = [f"c{code}" for code in range(matrix.shape[1])]
     return Labels.from_matrix(3 * np.arange(len(matrix)), names, matrix, True, "paper")
+
+
+def lookup_of(vectors: NDArray[Any], labels: Labels) -> Callable[[Ints], NDArray[Any]]:
+    """What gives the vectors of labelled nodes by their rows; ``vectors`` are in the order of the labels."""
+    return lambda rows: vectors[np.searchsorted(labels.rows, rows)]
 
 
 def clusters(members: list[int], width: int = 8, apart: float = 10.0, seed: int = 0) -> tuple[Floats, Labels]:

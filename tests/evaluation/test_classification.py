@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import tyro
 
+from heterformer.arrays import AnyFloats, Ints
 from heterformer.errors import InputError
 from heterformer.evaluation.classification import (
     CLASSIFIERS,
@@ -20,13 +21,13 @@ from heterformer.evaluation.classification import (
 from heterformer.evaluation.classifiers import MLP, Examples, Predictor, fit_majority
 from heterformer.network.labels import Labels, LeftOut
 from heterformer.network.stratified import TEST, stratified_parts
-from tests.evaluation.planted import clusters, labelled, labelled_several
+from tests.evaluation.planted import clusters, labelled, labelled_several, lookup_of
 
 QUICK = ClassificationOptions(hidden=16, repeats=2, batch_size=32, max_epochs=30)
 
 
 def micro(vectors: Any, labels: Labels, options: ClassificationOptions = QUICK) -> dict[str, float]:
-    found = classify(vectors, labels, options, learning_rate=0.01)
+    found = classify(lookup_of(vectors, labels), labels, options, learning_rate=0.01)
     return {name: scores["micro"].mean for name, scores in found.scores.items()}
 
 
@@ -35,7 +36,7 @@ def micro(vectors: Any, labels: Labels, options: ClassificationOptions = QUICK) 
 
 def test_classes_that_lie_apart_are_told_apart() -> None:
     vectors, labels = clusters([60, 40, 30])
-    found = classify(vectors, labels, QUICK, learning_rate=0.01)
+    found = classify(lookup_of(vectors, labels), labels, QUICK, learning_rate=0.01)
     for name in ("mlp", "logistic_regression"):
         assert found.scores[name]["micro"].mean > 0.97
         assert found.scores[name]["macro"].mean > 0.97
@@ -81,7 +82,7 @@ def test_several_classes_each() -> None:
     matrix = vectors[:, :3] > [0, 0.3, 1]
     matrix[:, 0] |= ~matrix.any(1)
     labels = labelled_several(matrix)
-    found = classify(vectors, labels, QUICK, learning_rate=0.01)
+    found = classify(lookup_of(vectors, labels), labels, QUICK, learning_rate=0.01)
     assert found.multi
     assert found.labels_per_node == pytest.approx(matrix.sum() / 400)
     for name in ("mlp", "logistic_regression"):
@@ -100,7 +101,7 @@ def test_several_classes_each() -> None:
 
 def test_the_result_says_what_was_classified() -> None:
     vectors, labels = clusters([50, 30, 20])
-    found = classify(vectors, labels, QUICK, learning_rate=0.003)
+    found = classify(lookup_of(vectors, labels), labels, QUICK, learning_rate=0.003)
     assert (found.nodes, found.classes) == (100, {"c0": 50, "c1": 30, "c2": 20})
     assert (found.multi, found.labels_per_node, found.left_out) == (False, 1, ())
     assert found.parts == ((70, 10, 20), (70, 10, 20))
@@ -117,7 +118,7 @@ def test_the_same_seed_gives_the_same_figures_and_another_others() -> None:
     vectors, labels = clusters([60, 40, 30], apart=1.5)
 
     def figures(seed: int) -> ClassificationResult:
-        return classify(vectors, labels, replace(QUICK, seed=seed), learning_rate=0.01)
+        return classify(lookup_of(vectors, labels), labels, replace(QUICK, seed=seed), learning_rate=0.01)
 
     assert figures(3) == figures(3)
     assert figures(3).scores["mlp"] != figures(4).scores["mlp"]
@@ -134,13 +135,13 @@ def test_every_repeat_and_every_seed_starts_the_mlp_elsewhere(monkeypatch: pytes
 
     monkeypatch.setattr(MLP, "fit", fit)
     for seed in (0, 1):
-        classify(vectors, labels, replace(QUICK, seed=seed), learning_rate=0.01)
+        classify(lookup_of(vectors, labels), labels, replace(QUICK, seed=seed), learning_rate=0.01)
     assert len(set(starts)) == len(starts) == 4
 
 
 def test_rare_classes_are_left_out_and_named() -> None:
     vectors, labels = clusters([20, 20, 3, 2, 1])
-    found = classify(vectors, labels, QUICK, learning_rate=0.01)
+    found = classify(lookup_of(vectors, labels), labels, QUICK, learning_rate=0.01)
     assert found.classes == {"c0": 20, "c1": 20, "c2": 3}
     assert found.left_out == (LeftOut("fewer than 3 nodes here", 2, 3, ("c3", "c4")),)
     assert found.nodes == 43
@@ -148,7 +149,14 @@ def test_rare_classes_are_left_out_and_named() -> None:
 
 def test_no_more_nodes_than_wanted() -> None:
     vectors, labels = clusters([300, 200])
-    found = classify(vectors, labels, replace(QUICK, max_nodes=60), learning_rate=0.01)
+    lookup, asked = lookup_of(vectors, labels), list[int]()
+
+    def counted(rows: Ints) -> AnyFloats:
+        asked.append(len(rows))
+        return lookup(rows)
+
+    found = classify(counted, labels, replace(QUICK, max_nodes=60), learning_rate=0.01)
+    assert asked == [60]  # a million vectors need not be in memory for a sample of them
     assert found.nodes == sum(found.classes.values()) == 60
     assert found.scores["mlp"]["micro"].mean > 0.97  # each has its own vector still
 
@@ -162,7 +170,7 @@ def test_vectors_of_any_precision(dtype: type) -> None:
 def test_nodes_of_a_part_of_the_rows() -> None:
     vectors, labels = clusters([40, 40, 40])
     hidden = labels.restricted(labels.rows[::2])
-    found = classify(vectors[::2], hidden, QUICK, learning_rate=0.01)
+    found = classify(lookup_of(vectors[::2], hidden), hidden, QUICK, learning_rate=0.01)
     assert found.nodes == 60
     assert found.scores["logistic_regression"]["micro"].mean > 0.97
 
@@ -173,13 +181,13 @@ def test_nodes_of_a_part_of_the_rows() -> None:
 def test_vectors_of_other_nodes() -> None:
     vectors, labels = clusters([20, 20])
     with pytest.raises(InputError, match=r"^paper: found an array of shape \(39, 8\) for 40 labelled nodes"):
-        classify(vectors[1:], labels, QUICK, learning_rate=0.01)
+        classify(lambda _: vectors[1:], labels, QUICK, learning_rate=0.01)
 
 
 def test_fewer_nodes_than_parts() -> None:
     vectors, labels = clusters([20, 2, 1])
     with pytest.raises(InputError) as caught:
-        classify(vectors, labels, QUICK, learning_rate=0.01)
+        classify(lookup_of(vectors, labels), labels, QUICK, learning_rate=0.01)
     assert str(caught.value) == (
         "paper: found 1 of 3 classes with 3 nodes or more to divide 7:1:2, expected at least two."
     )

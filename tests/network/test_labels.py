@@ -200,7 +200,7 @@ def test_what_authors_lack_of_their_papers_classes_is_told() -> None:
 def test_why_there_are_no_two_classes(papers: list[str], complaint: str) -> None:
     found = own_labels(library(papers), "paper", LabelOptions())
     with pytest.raises(InputError) as caught:
-        found.check(np.zeros((len(found), 3)))
+        found.check_classes()
     assert str(caught.value) == complaint
 
 
@@ -422,7 +422,7 @@ def test_a_sample_and_its_vectors() -> None:
     found = labels.sample(30, np.random.default_rng(0))
     assert len(found) == 30
     assert found.rows.tolist() == sorted(set(found.rows.tolist()))
-    assert labels.vectors_of(found, vectors)[:, 0].tolist() == found.rows.tolist()
+    assert found.vectors_by(lambda rows: vectors[rows // 2])[:, 0].tolist() == found.rows.tolist()
     assert by_row(found).items() <= by_row(labels).items()
     assert labels.sample(100, np.random.default_rng(0)) is labels.sample(None, np.random.default_rng(0))
 
@@ -441,11 +441,6 @@ def test_a_sample_and_its_vectors() -> None:
             "paper: found an array of shape (2,) for 2 labelled nodes, expected a vector for each.",
         ),
         (
-            [{"a"}, {"a"}],
-            np.zeros((2, 2)),
-            "paper: all 2 labelled nodes have the class 'a', expected at least two classes.",
-        ),
-        (
             [{"a"}, {"b"}, {"b"}],
             np.array([[0, 0], [0, np.nan], [np.inf, 0]]),
             "paper: 2 of 3 vectors hold NaN or infinity, the first that of row 11; expected numbers.",
@@ -455,14 +450,21 @@ def test_a_sample_and_its_vectors() -> None:
 def test_vectors_that_do_not_fit(classes: list[set[str]], vectors: Any, complaint: str) -> None:
     labels = some_labels([10 + i for i in range(len(classes))], classes)
     with pytest.raises(InputError) as caught:
-        labels.check(vectors)
+        labels.vectors_by(lambda _: vectors)
     assert str(caught.value) == complaint
+
+
+def test_a_single_class() -> None:
+    with pytest.raises(InputError) as caught:
+        some_labels([10, 11], [{"a"}, {"a"}]).check_classes()
+    problem = "all 2 labelled nodes have the class 'a', expected at least two classes."
+    assert str(caught.value) == f"paper: {problem}"
 
 
 def test_no_labelled_node() -> None:
     none = some_labels([1], [{"a"}]).with_members(2)
     with pytest.raises(InputError) as caught:
-        none.check(np.zeros((0, 3)))
+        none.check_classes()
     assert str(caught.value) == "paper: no node has a class, expected at least two classes."
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from heterformer.arrays import AnyFloats
+from heterformer.arrays import AnyFloats, Ints
 from heterformer.errors import InputError
 from heterformer.evaluation.options import ClassificationOptions
 from heterformer.metrics import MetricSummary, classification_metrics
@@ -41,20 +41,21 @@ class ClassificationResult:
 
 
 def classify(
-    vectors: AnyFloats,
+    lookup: Callable[[Ints], AnyFloats],
     labels: Labels,
     options: ClassificationOptions,
     learning_rate: float,
     progress: str | None = None,
 ) -> ClassificationResult:
-    """Train classifiers on ``vectors`` (n, d) of the nodes ``labels.rows`` and score them on unseen ones.
+    """Train classifiers on the vectors of labelled nodes and score them on unseen ones.
 
-    Classes with fewer nodes than parts are left out, and so are nodes with no other class. The parts depend
-    on the labels and the seed alone: models are compared on the same nodes. ``progress`` names the bar.
+    ``lookup`` gives the vectors (n, d) of nodes in some rows, and is asked for those that are drawn. Classes
+    with fewer nodes than parts are left out, and so are nodes with no other class. The parts depend on the
+    labels and the seed alone: models are compared on the same nodes. ``progress`` names the bar.
     """
-    labels.check(vectors)
+    labels.check_classes()
     chosen, left_out = _chosen(labels, options)
-    known = labels.vectors_of(chosen, vectors)  # (n, d)
+    known = chosen.vectors_by(lookup)  # (n, d)
     measured: dict[str, list[dict[str, float]]] = {name: [] for name in CLASSIFIERS}
     sizes = []
     with progress_bar(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from heterformer.arrays import AnyFloats
+from heterformer.arrays import AnyFloats, Ints
 from heterformer.errors import InputError
 from heterformer.evaluation.options import ClusteringOptions
 from heterformer.metrics import CLUSTERING_METRICS, MetricSummary, clustering_metrics
@@ -39,19 +39,23 @@ class ClusteringResult:
 
 
 def cluster(
-    vectors: AnyFloats, labels: Labels, options: ClusteringOptions, progress: str | None = None
+    lookup: Callable[[Ints], AnyFloats],
+    labels: Labels,
+    options: ClusteringOptions,
+    progress: str | None = None,
 ) -> ClusteringResult:
-    """K-means of ``vectors`` (n, d) of the nodes ``labels.rows``, as many clusters as classes.
+    """K-means of the vectors of labelled nodes, as many clusters as classes.
 
-    Nodes with more than one class are left out first, then those that are not of the ``top_classes`` (of all
+    ``lookup`` gives the vectors (n, d) of nodes in some rows, and is asked for those that are drawn. Nodes
+    with more than one class are left out first, then those that are not of the ``top_classes`` (of all
     labelled nodes), as the paper does; then the sample is drawn. ``progress`` names the bar.
     """
     from sklearn.cluster import KMeans  # takes a second
     from sklearn.exceptions import ConvergenceWarning
 
-    labels.check(vectors)
+    labels.check_classes()
     chosen = _chosen(labels, options)
-    known = labels.vectors_of(chosen, vectors)  # (n, d)
+    known = chosen.vectors_by(lookup)  # (n, d)
     measured = []
     with progress_bar(progress or f"clustering {labels.node_type}", options.runs, "runs") as bar:
         for run in range(options.runs):

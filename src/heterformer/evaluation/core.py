@@ -370,12 +370,12 @@ def _of_type(
     for setting, chosen in settings.items() if options.wants("classification") else ():
         with notes.trying(f"No {setting} classification", "classification"):
             title = f"classifying {node_type} ({setting})"
-            result = classify(vectors.lookup(chosen.rows), chosen, options.classification, rate, title)
+            result = classify(vectors.lookup, chosen, options.classification, rate, title)
             classified.append(NodeClassification(node_type, setting, result))
             here = result.left_out[len(chosen.left_out) :]
             notes.sentences.extend(f"{node_type} ({setting}): {one}." for one in here)
     if options.wants("clustering") and not textless:
         with notes.trying("No clustering", "clustering"):
-            grouped = cluster(vectors.lookup(labels.rows), labels, options.clustering)
+            grouped = cluster(vectors.lookup, labels, options.clustering)
             clustered.append(NodeClustering(node_type, grouped))
     return classified, clustered

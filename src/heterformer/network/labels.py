@@ -7,7 +7,7 @@ it is left out.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -131,15 +131,8 @@ class Labels:
             return self
         return self.restricted(rng.choice(self.rows, count, replace=False))
 
-    def vectors_of(self, part: Labels, vectors: AnyFloats) -> AnyFloats:
-        """The vectors of a part of these nodes, out of ``vectors`` of all of them."""
-        return vectors[np.searchsorted(self.rows, part.rows)]
-
-    def check(self, vectors: AnyFloats) -> None:
-        """The user's mistakes: vectors of other nodes, broken ones, no two classes to tell apart."""
-        if vectors.ndim != 2 or len(vectors) != len(self):
-            problem = f"found an array of shape {vectors.shape} for {len(self):,} labelled nodes"
-            raise InputError(f"{self.node_type}: {problem}, expected a vector for each.")
+    def check_classes(self) -> None:
+        """That there are two classes to tell apart."""
         if len(self.classes) < 2:
             kind = "nodes that are left" if self.left_out else "labelled nodes"
             one = f"all {len(self):,} {kind} have the class {self.classes[0]!r}" if len(self) else None
@@ -147,6 +140,13 @@ class Labels:
             hint = "the options min_members and top_classes of labels say which classes count"
             besides = f" ({'; '.join(map(str, self.left_out))}; {hint})" if self.left_out else ""
             raise InputError(f"{self.node_type}: {problem}{besides}, expected at least two classes.")
+
+    def vectors_by(self, lookup: Callable[[Ints], AnyFloats]) -> AnyFloats:
+        """(n, d): what ``lookup`` gives for the nodes' rows, if that is a sound vector for each."""
+        vectors = lookup(self.rows)
+        if vectors.ndim != 2 or len(vectors) != len(self):
+            problem = f"found an array of shape {vectors.shape} for {len(self):,} labelled nodes"
+            raise InputError(f"{self.node_type}: {problem}, expected a vector for each.")
         broken = ~np.isfinite(vectors).all(1)
         if broken.any():
             row = self.rows[broken.argmax()]
@@ -154,6 +154,7 @@ class Labels:
                 f"{broken.sum():,} of {len(self):,} vectors hold NaN or infinity, the first that of row {row}"
             )
             raise InputError(f"{self.node_type}: {problem}; expected numbers.")
+        return vectors
 
 
 def labelled_types(network: Network) -> tuple[NodeType, ...]:

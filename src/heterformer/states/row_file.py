@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from numpy.typing import DTypeLike, NDArray
 from heterformer.arrays import Ints
 from heterformer.errors import InputError
 from heterformer.files import reading, replace_file, writing
+from heterformer.states.positioned import read_rows
 
 PART = 4096  # rows that are written at once
 
@@ -32,9 +33,8 @@ def kept_array(path: Path, make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
 class RowFile:
     """``count`` rows of equal shape in a ``.npy`` file, and beside it a list of the parts that are written.
 
-    Rows are read one by one into memory of their own. Through a mapping the kernel would map sixteen pages
-    around each row, and a batch of scattered rows would hold a good part of the file. Several writers can
-    share the file, each with a number and a list of its own; the first must have opened it before the others.
+    Rows are read into memory of their own. Several writers can share the file, each with a number and a list
+    of its own; the first must have opened it before the others.
     """
 
     def __init__(
@@ -114,32 +114,20 @@ class RowFile:
     def read(self, rows: Ints | slice) -> NDArray[Any]:
         """A copy of the chosen rows."""
         indices = np.arange(*rows.indices(self.count)) if isinstance(rows, slice) else rows
-        values = np.empty((len(indices), *self.shape), dtype=self.dtype)
-        if values.size:
-            runs = _runs(indices)
-            self._read_into(values, runs, [self.offset(int(indices[start])) for start, _ in runs])
-        return values
+        return self._read(np.empty((len(indices), *self.shape), dtype=self.dtype), indices, 0)
 
     def read_last(self, rows: Ints) -> NDArray[Any]:
         """A copy of the last entry along the first axis of the chosen rows, such as (d,) of (S, d)."""
         values = np.empty((len(rows), *self.shape[1:]), dtype=self.dtype)
-        if values.size:
-            skipped = self.row_bytes - self.row_bytes // self.shape[0]
-            runs = [(number, number + 1) for number in range(len(rows))]
-            self._read_into(values, runs, [self.offset(int(row)) + skipped for row in rows])
-        return values
+        return self._read(values, rows, self.row_bytes - self.row_bytes // max(self.shape[0], 1))
 
-    def _read_into(
-        self, values: NDArray[Any], runs: Sequence[tuple[int, int]], offsets: Sequence[int]
-    ) -> None:
-        """Read each run of ``values`` at its offset."""
-        into = memoryview(values.reshape(-1).view(np.uint8).data)
-        size = values[0].nbytes
+    def _read(self, values: NDArray[Any], rows: Ints, skipped: int) -> NDArray[Any]:
+        """Fill ``values`` with what comes after the first ``skipped`` bytes of each row."""
         with self.path.open("rb", buffering=0) as file:
-            for (start, stop), offset in zip(runs, offsets, strict=True):
-                part = into[start * size : stop * size]
-                if os.preadv(file.fileno(), [part], offset) != len(part):
-                    raise InputError(f"{self.path}: is shorter than it was; remove it and start again.")
+            start = len(self._header) + skipped
+            if not read_rows(file.fileno(), values, rows, self.row_bytes, start):
+                raise InputError(f"{self.path}: is shorter than it was; remove it and start again.")
+        return values
 
     def _written(self) -> set[tuple[int, int]]:
         lines = [line for path in self._lists() for line in path.read_text("ascii").splitlines(keepends=True)]
@@ -155,9 +143,3 @@ def _npy_header(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bytes:
     description = {"descr": npy.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
     npy.write_array_header_1_0(header, description)
     return header.getvalue()
-
-
-def _runs(rows: Ints) -> list[tuple[int, int]]:
-    """The positions of rows that follow each other, as (first, after the last): each is one read."""
-    starts = np.flatnonzero(np.diff(rows, prepend=rows[0] - 2) != 1)
-    return list(zip(starts.tolist(), [*starts[1:].tolist(), len(rows)], strict=True))

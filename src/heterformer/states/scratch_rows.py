@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from torch import Tensor
 
 from heterformer.arrays import Ints
 from heterformer.errors import InputError
+from heterformer.states.positioned import read_rows, write_rows
 
 
 class ScratchRows:
@@ -34,8 +34,7 @@ class ScratchRows:
         """Write (n, ...) values; the first ones decide what shape a row has."""
         self._shape = values.shape[1:]
         try:
-            for row, value in zip(rows.tolist(), values.float().numpy(), strict=True):
-                os.pwrite(self._file.fileno(), value.tobytes(), row * value.nbytes)
+            write_rows(self._file.fileno(), values.float().numpy(), rows)
         except OSError as error:
             place = self._folder or tempfile.gettempdir()
             raise InputError(f"{place}: vectors cannot be stored ({error.strerror}).") from error
@@ -51,11 +50,7 @@ class ScratchRows:
 
     def _read(self, rows: Ints, shape: torch.Size) -> Tensor:
         """The end of each row, of that shape."""
-        row_bytes, size = 4 * self._shape.numel(), 4 * shape.numel()
         values = np.empty((len(rows), *shape), dtype=np.float32)
-        if values.size:
-            into = memoryview(values.reshape(-1).view(np.uint8).data)
-            for place, row in enumerate(rows.tolist()):
-                part = into[place * size : (place + 1) * size]
-                os.preadv(self._file.fileno(), [part], (row + 1) * row_bytes - size)
+        row_bytes = values.itemsize * self._shape.numel()
+        read_rows(self._file.fileno(), values, rows, row_bytes, row_bytes - values.itemsize * shape.numel())
         return torch.from_numpy(values)
