@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,12 @@ def short_repr(value: Any) -> str:
     if len(text) <= LONGEST_VALUE:
         return text
     return text[:LONGEST_VALUE] + "…" + (text[0] if isinstance(value, str) else "")
+
+
+def short_list(names: Sequence[str], most: int = 20) -> str:
+    """Names as a message lists them: at most so many, each cut where ``short_repr`` cuts it."""
+    listed = ", ".join(map(short_repr, names[:most])) or "none"
+    return listed if len(names) <= most else f"{listed} and {len(names) - most:,} more"
 
 
 def _beginning(value: Any, room: int) -> str:

@@ -19,6 +19,7 @@ from heterformer.errors import InputError
 from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
 from heterformer.stored import read_parquet
+from heterformer.untrusted import short_list
 
 FOREIGN = "expected what 'heterformer embed' wrote or a Parquet table with the columns id, vector and type"
 
@@ -83,7 +84,7 @@ def _read_table(path: Path, network: Network) -> dict[NodeType, tuple[pl.Series,
         raise InputError(f"{path}: holds no vectors, {FOREIGN} ({reason}).") from None
     for name in ("id", "vector"):
         if name not in frame.columns:
-            raise InputError(f"{path}: has no column {name!r}, found {', '.join(frame.columns)}.")
+            raise InputError(f"{path}: has no column {name!r}, found {short_list(frame.columns)}.")
     if "type" not in frame.columns:
         frame = frame.with_columns(type=pl.lit(network.schema.query_type))
     if not len(frame):

@@ -164,8 +164,9 @@ class Learner:
             end = self.network.schema.textless_end(relation)
             if end is not None and end not in self.model.embedded_types:
                 name = self.options.model.display_name
-                problem = f"predicts {relation.name!r}, but {name} has no vectors of {end} nodes"
-                raise InputError(f"{self.network.path}: {problem}, which have no text; choose another model.")
+                problem = f"{name} has no vectors of {end} nodes, which have no text"
+                remedy = "choose another model (see docs/recommendation.md)"
+                raise InputError(f"{self.network.path}: predicts {relation.name!r}, but {problem}; {remedy}.")
 
     def _tokenizer(self) -> Any:
         name = self.options.init or self.options.model.backbone

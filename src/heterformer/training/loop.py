@@ -16,7 +16,7 @@ from heterformer.batches.transfer import Transfer
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.distributed import ProcessGroup
 from heterformer.files import CARD, filled, remove_file
-from heterformer.metrics import chance_range, metric_heading, no_better_than_chance, watchable_metrics
+from heterformer.metrics import chance_verdict, metric_heading, no_better_than_chance, watchable_metrics
 from heterformer.models.known_nodes import KnownNodes
 from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
@@ -388,6 +388,5 @@ class Trainer(Learner):
         chance = sum(shares[relation.name] * chance_prec(pairs, size) for relation, pairs in every)
         count = sum(len(pairs) for _, pairs in every)
         if no_better_than_chance(self.early.best, chance, count):
-            problem = f"no better than chance ({chance_range(chance, count)})"
-            best = f"the best validation {metric_heading('prec')}, {self.early.best:.4f}, is {problem}"
-            say(f"{self.run.path}: {best}; the model has learnt nothing yet.")
+            best = f"the best validation {metric_heading('prec')}, {self.early.best:.4f}"
+            say(f"{self.run.path}: {best}, {chance_verdict(chance, count)}.")
