@@ -24,7 +24,7 @@ from heterformer.models.options import (
     ModelOptions,
     TextlessOptions,
 )
-from heterformer.training.flat_options import flat_options, flattened, lacking, options_of_init
+from heterformer.training.flat_options import flat_options, flattened, lacking, options_of_init, split_of_run
 from heterformer.training.options import TrainingOptions
 from heterformer.training.presets import PRESETS
 from heterformer.training.warm_up_options import WarmUpOptions
@@ -40,13 +40,16 @@ OF_TEXTLESS_NODES = ("warm_up",)
 
 
 def training_defaults(
-    words: Sequence[str], every_model: bool = False, decided: Collection[str] = ()
+    words: Sequence[str],
+    every_model: bool = False,
+    decided: Collection[str] = (),
+    usual: Mapping[str, Any] | None = None,
 ) -> TrainingOptions:
     """What a command line's flags override: the options of its --model, --preset, --init and --config.
 
     A configuration overrides the model of --init, which overrides a preset. With
     ``every_model`` the options are those of all models at once. Options that the command has ``decided``
-    are not taken from a run's own file.
+    are not taken from a run's own file. ``usual`` are options that differ from the program's defaults.
     """
     if _is_help(words):  # it shows the defaults of the program
         model = _model(value_of(words, "model"), every_model)
@@ -65,7 +68,7 @@ def training_defaults(
     _check_flags(words, model)
     known = flat_options(TrainingOptions(model=model()))
     preset = PRESETS.get(value_of(words, "preset") or "", {})
-    values = {name: value for name, value in preset.items() if name in known}
+    values = dict(usual or {}) | {name: value for name, value in preset.items() if name in known}
     # A run's own file has all options of its model, wanted or not; in any other file each is wanted.
     others = {*EveryModelOptions.option_names(), *decided} - (set(known) - {*decided}) if is_saved else set()
     values |= {name: value for name, value in flat.items() if name not in others}
@@ -84,7 +87,7 @@ def comparison_defaults(words: Sequence[str]) -> ComparedTrainingOptions:
 
 
 def finetuning_defaults(words: Sequence[str]) -> FinetuneOptions:
-    """What the flags of fine-tuning override; the model's options are those of the run.
+    """What the flags of fine-tuning override; the model's options and its split are those of the run.
 
     The run is the first word that is one: flags may come before it. Otherwise it is the first word.
     """
@@ -98,12 +101,12 @@ def finetuning_defaults(words: Sequence[str]) -> FinetuneOptions:
         unused = {name for kind in MODEL_OPTIONS.values() for name in unused_options(kind)}
         hidden = unused if model is None else unused_options(type(model))
         return _shown(FinetuneOptions(model=ModelOptions() if model is None else model), hidden)
-    start = []
+    start, split = list[str](), dict[str, Any]()
     if run is not None:
         RunFolder(run).config()  # or it is not a run
-        start = [f"--init={run}"]
+        start, split = [f"--init={run}"], split_of_run(run)
     decided = ("init", "tasks", *vars(WarmUpOptions()))
-    return FinetuneOptions.from_options(training_defaults([*words, *start], decided=decided))
+    return FinetuneOptions.from_options(training_defaults([*words, *start], decided=decided, usual=split))
 
 
 def _model_of_run(run: str | None) -> ModelOptions | None:

@@ -26,7 +26,7 @@ from heterformer.models.plm.loading import load_tokenizer
 from heterformer.models.plm.minilm import backbone_path
 from heterformer.models.registry import untrained_model
 from heterformer.network.store import Network
-from heterformer.network.targets import node_targets
+from heterformer.network.targets import check_attributes
 from heterformer.training.cached_states import CachedStates
 from heterformer.training.gradient_cache import pair_vectors, replay
 from heterformer.training.initial_weights import new_model
@@ -37,7 +37,7 @@ from heterformer.training.options import TrainingOptions
 from heterformer.training.reading import read_as_suits
 from heterformer.training.run import Position, Run
 from heterformer.training.schedule import rate_factor
-from heterformer.training.supervision import Supervision, head_config
+from heterformer.training.supervision import Supervision, head_config, run_targets
 
 DROPOUT = 3  # the purpose of dropout's random stream, beside those of batches
 LABELLED = 1 << 40  # the place of labelled nodes in a step, behind all of its pairs
@@ -57,18 +57,14 @@ class Learner:
         self.goes_on = run.started
         with self.processes.main_process_first():
             self.split = run.split(network, options.split)
-            for name, pairs in self.split.part("train").items():
-                if len(pairs) < 2:
-                    of_relation = f" of {name!r}" * (len(self.split.pairs) > 1)
-                    problem = (
-                        f"{len(pairs)} training pair{of_relation}, whose key would have no others beside it"
-                    )
-                    raise InputError(f"{network.path}: there is {problem}; expected at least two pairs.")
+            if "link_prediction" in options.tasks:
+                self._check_pairs()
             self.options = options = self._resolved()
             self.model = self._model().to(self.device)
             if options.compile:
                 self.model.compile_layers()
-            self._check_ends()
+            if "link_prediction" in options.tasks:
+                self._check_ends()
             self.tokenizer = self._tokenizer()
             self.tokens = self.model.open_tokens(network, self.tokenizer)
         visible = VisibleNetwork.for_training(network, self.split)
@@ -113,7 +109,9 @@ class Learner:
         task, options = self.options.supervised_task, self.options
         if task is None:
             return None
-        targets = node_targets(self.network, task, options.labels)
+        read = options.model.attributed_types(self.network.schema)
+        check_attributes(self.network, task, options.labels, read)
+        targets = run_targets(self.network, task, options.labels, self.split)
         if targets.node_type not in self.model.embedded_types:
             problem = f"has no vectors of {targets.node_type} nodes, whose labels are to be learnt"
             raise InputError(f"{options.model.display_name} {problem}; choose another model.")
@@ -157,6 +155,14 @@ class Learner:
             model.limit_training()
             return model
         return new_model(self.options, self.network, self.split.hidden)
+
+    def _check_pairs(self) -> None:
+        """A single pair has no negatives."""
+        for name, pairs in self.split.part("train").items():
+            if len(pairs) < 2:
+                of_relation = f" of {name!r}" * (len(self.split.pairs) > 1)
+                problem = f"{len(pairs)} training pair{of_relation}, whose key would have no others beside it"
+                raise InputError(f"{self.network.path}: there is {problem}; expected at least two pairs.")
 
     def _check_ends(self) -> None:
         """Both ends of what is predicted must have vectors."""

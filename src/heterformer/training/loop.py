@@ -119,8 +119,7 @@ class Trainer(Learner):
                 self.tokenizer.save_pretrained(folder)
             known = KnownNodes.from_network(self.batches.batcher.visible, self.tokens)
             known.save(self.run.path)
-        if self.links is not None:
-            say_if_pairs_were_seen(self.run, self.network, self.options)
+        say_if_pairs_were_seen(self.run, self.network, self.options)
         visible, tokens = self.batches.batcher.visible, self.tokens
         if self.options.init is not None:
             if self.processes.is_main:
