@@ -14,16 +14,21 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from heterformer.arrays import Ints
 from heterformer.batches.batch import Batch, Texts
+from heterformer.batches.batcher import Batcher
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.embedding.embed import embed
 from heterformer.embedding.node_vectors import NodeVectors
 from heterformer.errors import InputError
 from heterformer.evaluation import core as evaluation
+from heterformer.evaluation import model_ranking
 from heterformer.evaluation.core import evaluate, evaluate_run, evaluate_vectors
 from heterformer.evaluation.open_run import OpenRun, open_run
 from heterformer.evaluation.options import ClassificationOptions, ClusteringOptions, EvaluateOptions
 from heterformer.metrics import chance_range
+from heterformer.models import Heterformer
+from heterformer.models.contract import NodeEncoder
 from heterformer.models.registry import load_model
 from heterformer.network import labels
 from heterformer.network.label_options import LabelOptions
@@ -101,6 +106,35 @@ def test_a_run_is_evaluated_in_everything(run: OpenRun) -> None:
     assert any(note.startswith("No transductive classification: venue: ") for note in found.notes)
     assert {one.node_type for one in found.clustering} == {"paper"}
     assert set(vectors) == set(TYPES)
+
+
+def test_a_text_is_read_once_for_all_tasks_and_once_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = opened(tmp_path / "run", SplitOptions())
+    texts_read, alone = 0, dict.fromkeys(TYPES, np.empty(0, dtype=np.int64))
+    text_states, center_vectors = Heterformer.text_states, model_ranking.center_vectors
+
+    def counted(self: Heterformer, texts: Texts) -> Tensor:
+        nonlocal texts_read
+        texts_read += len(texts)
+        return text_states(self, texts)
+
+    def noted(model: NodeEncoder, batcher: Batcher, node_type: NodeType, rows: Ints, *rest: Any) -> Tensor:
+        alone[node_type] = np.concatenate([alone[node_type], rows])
+        return center_vectors(model, batcher, node_type, rows, *rest)
+
+    monkeypatch.setattr(Heterformer, "text_states", counted)
+    monkeypatch.setattr(model_ranking, "center_vectors", noted)
+    found, vectors = evaluate_run(run, QUICK)
+    assert texts_read == run.network.schema.counts["paper"]
+    queries = {*run.split.validation[:, 0], *run.split.test[:, 0]}
+    assert queries < {*alone["paper"]}  # and those of the other relations
+    assert len(alone["paper"]) == len({*alone["paper"]})
+    expected = embed(run.run.model(), run.network)
+    for node_type in TYPES:
+        np.testing.assert_allclose(vectors[node_type].matrix, expected[node_type], rtol=1e-4, atol=1e-5)
+    assert found.classification
 
 
 def test_a_run_is_evaluated_by_its_folder(run: OpenRun) -> None:

@@ -73,9 +73,14 @@ class Embedding:
         processes: ProcessGroup | None = None,
         part: int = PART,
         tokens_per_batch: int = TOKENS,
+        texts: TextStates | None = None,
     ) -> None:
-        """``part`` nodes are written at once, and at most ``tokens_per_batch`` tokens read at once."""
-        self.processes = processes or ProcessGroup()
+        """``part`` nodes are written at once, and at most ``tokens_per_batch`` tokens read at once.
+
+        ``texts`` are the states of all texts, if the caller has them already, under the same weights and in
+        the same precision.
+        """
+        self.processes, self._texts = processes or ProcessGroup(), texts
         self.part, self.tokens_per_batch = part, tokens_per_batch
         self.trained, self.visible, options = model.eval(), visible, options or EmbedOptions()
         self.options = replace(options, precision=_precision(options, since, model.device))
@@ -227,7 +232,7 @@ class Embedding:
         every = near if self.second_hop is None else self._with_further(near, processes)
         dtype, sizes = np.dtype(self.options.states_dtype), (self.part, self.tokens_per_batch)
         store = folder / f"states{name}"
-        texts = TextStates(store, self.model, self.tokens, every, dtype, processes, *sizes)
+        texts = self._texts or TextStates(store, self.model, self.tokens, every, dtype, processes, *sizes)
         texts.fill()
         if self.second_hop is None:
             return texts

@@ -44,6 +44,7 @@ from heterformer.search.approximate import (
 from heterformer.search.index import ExactIndex, Index, Matrix
 from heterformer.search.options import IndexChoice
 from heterformer.search.run_weights import FOLDER, RunWeights
+from heterformer.states.text_states import TextStates
 from heterformer.temporary import remove_path
 from heterformer.training.run import Run
 
@@ -92,17 +93,19 @@ class SearchStore:
         *,
         kept_networks: int = KEPT_NETWORKS,
         approximate_from: int = APPROXIMATE_FROM,
+        texts: TextStates | None = None,
     ) -> SearchStore:
         """Open ``vectors``, or else the run's own, which are computed unless they are stored already.
 
         For the precision ``auto`` stored vectors of any precision will do. Of networks other than the run's
-        own the vectors of the last ``kept_networks`` stay.
+        own the vectors of the last ``kept_networks`` stay. ``texts`` are states of all texts that the caller
+        has computed in that precision, which must then be given.
         """
         if vectors is not None:
             opened = Vectors.open(vectors)
         else:
             path = search_folder(run, network) / VECTORS
-            opened = _stored_vectors(run, network, path, device, kept_networks, precision)
+            opened = _stored_vectors(run, network, path, device, kept_networks, precision, texts)
         return cls(run, network, opened, vectors is None, device, kept_networks, approximate_from)
 
     @property
@@ -235,6 +238,7 @@ def _stored_vectors(
     device: Device,
     kept_networks: int,
     precision: Precision = "auto",
+    texts: TextStates | None = None,
     *,
     only_textless: bool = False,
 ) -> Vectors:
@@ -264,7 +268,7 @@ def _stored_vectors(
         earlier = [v for other in others if (v := _up_to_date(other, accepted)) is not None]
         # The one that shares most nodes: the network may have grown from it.
         since = max(earlier, key=lambda old: _shared_nodes(network, old), default=None)
-        embed_since = partial(embed_to, path, model, network, options)
+        embed_since = partial(embed_to, path, model, network, options, texts=texts)
         vectors = or_anew(embed_since, since.path) if since else embed_since(since=None)
         write_text(note, note_texts[vectors.metadata["precision"]])
     _remove_unused(run, kept_networks)
