@@ -1,6 +1,6 @@
-"""Everything from raw tables to a map, at a given size and at a tenth of it: time, memory, disk, growth.
+"""Everything from raw tables to a map, at a given size and at a smaller one: time, memory, disk, growth.
 
-    python benchmarks/end_to_end.py --papers 1000000 --folder FOLDER [--layers 3] [--steps 300]
+    python benchmarks/end_to_end.py --papers 1000000 --folder FOLDER [--against 100000]
 
 Synthetic tables of DBLP's shape are written and built; the network is described, exported and split; a
 Heterformer on the first layers of MiniLM is warmed up and trained on cached states; all nodes are embedded,
@@ -12,8 +12,8 @@ Stages that are finished are not repeated: the same command goes on after a stop
 goes on from what it had stored, and its costs are those of the last attempt, which the table marks.
 
 The table has, for each stage, seconds of the clock and of the processors, peak memory, bytes written, and by
-how much the processors' time and the memory have grown from a tenth of the papers. The last line is the worst
-growth of a stage that takes ten seconds or more: of shorter ones most is the start.
+how much the processors' time and the memory have grown from the smaller size, by default a tenth. The last
+line is the worst growth of a stage that takes ten seconds or more: of shorter ones most is the start.
 """
 
 from __future__ import annotations
@@ -178,13 +178,13 @@ def embed_all(run: str, precision: str) -> None:
     SearchStore.open(opened, opened.network(), precision=cast("Precision", precision))
 
 
-def table(costs: dict[str, Cost], tenth: dict[str, Cost]) -> float:
+def table(costs: dict[str, Cost], smaller: dict[str, Cost]) -> float:
     """Print it; gives the worst growth of the stages that are not over at once."""
     print(f"{'':24}{'clock':>9}{'CPU':>9}{'memory':>10}{'disk':>10}{'CPU, times':>12}{'memory, times':>15}")
     worst = 0.0
     for name, cost in costs.items():
-        growth, memory = cost.cpu / max(tenth[name].cpu, 1e-9), cost.memory / tenth[name].memory
-        resumed = cost.resumed or tenth[name].resumed
+        growth, memory = cost.cpu / max(smaller[name].cpu, 1e-9), cost.memory / smaller[name].memory
+        resumed = cost.resumed or smaller[name].resumed
         if cost.cpu >= SHORT and not resumed:
             worst = max(worst, growth)
         print(
@@ -209,6 +209,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--papers", type=int, default=1_000_000)
+    parser.add_argument("--against", type=int, help="the smaller size; a tenth unless given")
     parser.add_argument("--folder", type=Path, help="where everything is kept")
     parser.add_argument("--layers", type=int, default=3, help="of MiniLM")
     parser.add_argument("--steps", type=int, default=300)
@@ -223,12 +224,13 @@ def main() -> None:
         parser.error("--folder is needed: what was finished is kept there")
     sizes = [
         Size(papers, options.folder.resolve() / str(papers), options.layers, options.steps)
-        for papers in (options.papers // 10, options.papers)
+        for papers in (options.against or options.papers // 10, options.papers)
     ]
-    tenth, whole = (size.measured() for size in sizes)
+    smaller, whole = (size.measured() for size in sizes)
     print(f"{options.papers:,} papers, the first {options.layers} layers of MiniLM")
-    worst = table(whole, tenth)
-    print(f"ten times the papers take at most {worst:.1f} times the processor time of a stage")
+    worst = table(whole, smaller)
+    times = sizes[1].papers / sizes[0].papers
+    print(f"{times:.3g} times the papers take at most {worst:.1f} times the processor time of a stage")
 
 
 if __name__ == "__main__":
