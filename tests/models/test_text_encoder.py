@@ -96,6 +96,9 @@ def test_neighbours_that_cannot_be_used() -> None:
         "neighbours of type 'paper' are given by id; give network= as well."
     )
     assert "has not seen author 'nobody' in training" in refused("graph", {"author": ["nobody"]})
+    assert refused("graph", {"autor": ["a1"]}).startswith("no relation joins 'paper' and 'autor'; neighbours ")
+        "no relation joins 'paper' and 'autor'; neighbours may"
+    )
     assert refused(["a", "b"], [{}]) == (
         "neighbors has 1 dictionaries, expected a list of 2, one for each text."
     )
