@@ -27,6 +27,7 @@ from heterformer.states.vector_cache import VectorsOf
 from heterformer.training.averaging import WeightAverage
 from heterformer.training.callbacks import Callback, TrainingProgress
 from heterformer.training.early_stopping import EarlyStopping
+from heterformer.training.head_warm_up import warm_head_up
 from heterformer.training.initial_weights import say_if_pairs_were_seen, take_over
 from heterformer.training.learner import Learner
 from heterformer.training.names import start_from_names
@@ -137,9 +138,25 @@ class Trainer(Learner):
             for result in results:
                 self._log(warm_up=asdict(result))
         self.processes.broadcast_weights(self.model)
-        # What steps are held against. It is no candidate for the best model, and uses no patience up.
+        head_is_warm = self.supervision is not None and self.options.labels.head_warm_up
+        if self.supervision is not None and head_is_warm:
+            fitted = warm_head_up(
+                self.supervision,
+                self.batcher,
+                self.validation,
+                self.run.path,
+                self.options.seed,
+                self.processes,
+                self.autocast(),
+            )
+            self._log(head_warm_up=asdict(fitted))
+        # What steps are held against; it uses no patience up. Only a warm head makes it a candidate for the
+        # best model: it predicts what the vectors are worth as they are.
         before = self._validation_metrics("validating before the first step", shown=True)
         self._log(before_training=before)
+        is_best = head_is_warm and self.early.update(before[self.options.watched], 0, counts=False)
+        if is_best and self.processes.is_main:
+            self.run.save_best(self.model)
         self.position.seconds_before = self.processes.broadcast(time.monotonic() - started)
         self._save()
 

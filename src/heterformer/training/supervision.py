@@ -92,9 +92,14 @@ class Supervision:
     def loss(self, vectors: Tensor, batch: LabelledBatch) -> Tensor:
         """What the nodes of a batch add to the mean over those of the step."""
         assert batch.targets is not None
-        targets = batch.targets.to(vectors.device)
-        total = self.head.loss(self.head(vectors), targets, self._weights, self.options.smoothing)
+        total = self.sum_of_losses(vectors, batch.targets)
         return self.options.loss_weight * total / batch.nodes_of_step
+
+    def sum_of_losses(self, vectors: Tensor, targets: Tensor) -> Tensor:
+        """Over nodes with these (n, d) vectors and (n, C) targets, which may be on another device."""
+        vectors = vectors.to(self.model.device)
+        outputs = self.head(vectors)
+        return self.head.loss(outputs, targets.to(vectors.device), self._weights, self.options.smoothing)
 
     def metrics(
         self,

@@ -19,6 +19,8 @@ class SupervisionOptions(TargetOptions):
     """Weight classes in inverse proportion to their frequency, so that rare ones count as much."""
     smoothing: float = 0.0
     """Label smoothing: the share of the target that is spread over all classes."""
+    head_warm_up: bool = True
+    """Fit the head to the vectors as they are before the whole model learns."""
     head_width: int = 200
     """Width of the head's hidden layer; 0 for a linear head."""
     head_dropout: float = 0.1
