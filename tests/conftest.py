@@ -1,4 +1,4 @@
-"""The whole suite: one thread per worker, and no network."""
+"""The whole suite: one thread per worker, no network, and a processor without bf16."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from tests.failing import Failed
+from tests.processor import without_bf16
 
 torch.set_num_threads(1)
 if threading.current_thread() is threading.main_thread():  # a shell's background jobs ignore Ctrl-C
@@ -26,6 +27,13 @@ def terminated_as_before() -> Iterator[None]:
     handler = signal.getsignal(signal.SIGTERM)
     yield
     signal.signal(signal.SIGTERM, handler)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def processor_without_bf16() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patched:
+        without_bf16(patched)
+        yield
 
 
 @pytest.fixture

@@ -32,6 +32,7 @@ from heterformer.progress import quiet_transformers
 from heterformer.training.options import TrainingOptions
 from heterformer.training.warm_up_options import WarmUpOptions
 from tests.networks import SPECIAL, new_tokenizer
+from tests.processor import without_bf16
 
 WORDS = (*SPECIAL, *dict.fromkeys(word for phrase in VOCABULARY for word in phrase.split()))
 
@@ -120,7 +121,7 @@ def tiny_model(seed: int = 0, **options: Any) -> Heterformer:
     return Heterformer.from_backbone(reader, network, **{"textless_dim": 8} | options)
 
 
-# --- ProcessGroup that a test can kill ----------------------------------------------------------------------
+# --- Processes that a test can kill ----------------------------------------------------------------------
 
 
 def count_texts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -138,7 +139,7 @@ def count_texts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def start_process(log: Path, function: Callable[..., Any], *arguments: Any) -> BaseProcess:
     """Run ``function`` in a process of its own, on one thread, with its output in the file ``log``.
 
-    ProcessGroup are forked from one that has imported everything already and has no threads.
+    Processes are forked from one that has imported everything already and has no threads.
     """
     processes = multiprocessing.get_context("forkserver")
     processes.set_forkserver_preload(["heterformer.training.train", "heterformer.embedding.embed"])
@@ -152,6 +153,7 @@ def _in_process(log: Path, function: Callable[..., Any], *arguments: Any) -> Non
     os.dup2(file, 1)
     os.dup2(file, 2)
     torch.set_num_threads(1)
+    without_bf16(pytest.MonkeyPatch())
     function(*arguments)
 
 

@@ -36,13 +36,15 @@ def shop(predict: str = "bought") -> Network:
 
 
 @cache
-def timed_shop() -> Network:
-    """The same with a time of each purchase; who made an item has none."""
+def timed_shop(since: tuple[tuple[str, str, int], ...] = ()) -> Network:
+    """The same with a time of each purchase; who made an item has none. ``since`` are further purchases."""
     folder = temporary_folder()
     spec = write_shop(folder / "tables", ShopOptions(items=160, users=60, purchases=8))
     table = pl.read_csv(spec.parent / "bought.csv")
     times = np.random.default_rng(0).integers(1, 30, len(table))
-    table.with_columns(time=pl.Series(times)).write_csv(spec.parent / "bought.csv")
+    table = table.with_columns(time=pl.Series(times))
+    table = pl.concat([table, pl.DataFrame(since, schema=table.schema, orient="row")])
+    table.write_csv(spec.parent / "bought.csv")
     text = spec.read_text(encoding="utf-8").replace(
         "columns: [user, item]", "columns: [user, item], time: time"
     )

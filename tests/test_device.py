@@ -12,10 +12,18 @@ import pytest
 import torch
 
 from heterformer.cli.main import main
-from heterformer.device import chosen_device, chosen_precision, has_bf16, say_if_slow
+from heterformer.device import (
+    chosen_device,
+    chosen_precision,
+    chosen_training_precision,
+    computing_in,
+    has_bf16,
+    say_if_slow,
+)
 from heterformer.embedding import embed as embed_module
 from heterformer.evaluation import open_run as evaluate
 from heterformer.models.contract import NodeEncoder
+from heterformer.precision import ComputedPrecision, TrainingPrecision
 from heterformer.search import query_encoder
 from heterformer.search import store as search_store
 from tests.search.searching import tiny_run
@@ -57,13 +65,33 @@ def test_bf16_is_slow_without_instructions_for_it(
 ) -> None:
     monkeypatch.setattr("heterformer.device.has_bf16", lambda device: has)
     cpu = torch.device("cpu")
-    assert chosen_precision("auto", cpu) == ("bf16" if has else "no")
-    assert [chosen_precision(p, cpu) for p in ("no", "bf16")] == ["no", "bf16"]
-    for precision in ("no", "float32", "bf16"):
+    fastest = "bf16" if has else "float32"
+    assert chosen_precision("auto", cpu) == chosen_training_precision("auto", cpu) == fastest
+    precisions: tuple[ComputedPrecision, ...] = ("float32", "bf16")
+    for precision in precisions:
+        assert chosen_precision(precision, cpu) == chosen_training_precision(precision, cpu) == precision
         say_if_slow(precision, cpu)
     said = capsys.readouterr().err
     assert said.count("\n") == (not has)
     assert has or "for which this CPU has no instructions" in said
+
+
+def test_a_gpu_without_bf16_trains_in_fp16_and_embeds_in_float32(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("heterformer.device.has_bf16", lambda device: False)
+    gpu = torch.device("cuda")
+    assert (chosen_training_precision("auto", gpu), chosen_precision("auto", gpu)) == ("fp16", "float32")
+
+
+def test_products_are_computed_in_the_precision() -> None:
+    numbers = torch.ones(2, 2)
+    dtypes: dict[TrainingPrecision, torch.dtype] = {
+        "float32": torch.float32,
+        "bf16": torch.bfloat16,
+        "fp16": torch.float16,
+    }
+    for precision, dtype in dtypes.items():
+        with computing_in(precision, numbers.device):
+            assert (numbers @ numbers).dtype is dtype
 
 
 @pytest.mark.parametrize("flags", [[], ["--device", "cpu"]], ids=["default", "cpu"])

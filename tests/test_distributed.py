@@ -21,9 +21,12 @@ from torch import Tensor
 from heterformer.cli.command_lines import training_flags
 from heterformer.distributed import ProcessGroup
 from heterformer.errors import InputError
+from heterformer.finetuning.core import FinetuneResult
+from heterformer.finetuning.curve import LearningCurve
 from heterformer.models.options import ModelName
 from heterformer.training.options import TrainingOptions
 from heterformer.training.run import Run
+from heterformer.training.supervision_options import SupervisionOptions
 from tests.learning import tiny_network, wait_for_lines
 from tests.training.runs import (
     MANY,
@@ -272,6 +275,47 @@ def test_two_processes_with_cached_states(tmp_path: Path) -> None:
         m["refresh"]["texts"] for m in alone.metrics() if "refresh" in m
     ]
     assert not run.states.exists()
+
+
+@pytest.mark.parametrize(
+    ("tasks", "states"),
+    [
+        (("classification",), {}),
+        (("link_prediction", "classification"), {}),
+        (("classification",), {"neighbor_states": "cached", "refresh_every": 4}),
+    ],
+)
+def test_two_processes_learn_from_labels_as_one(
+    tasks: tuple[str, ...], states: dict[str, Any], tmp_path: Path
+) -> None:
+    labels = SupervisionOptions(type="paper", min_members=5)
+    asked: dict[str, Any] = {"tasks": tasks, "labels": labels, "evaluate_every": 4, **states}
+    for steps in (4, 8):
+        run = trained_by(2, tmp_path / "parts", max_steps=steps, **asked)
+    whole = trained_by(2, tmp_path / "whole", max_steps=8, **asked)
+    assert not differ(run, whole)
+    assert losses(run) == losses(whole)
+    alone = trained(tmp_path / "one", max_steps=8, batch_size=2 * B, micro_batch=B, **asked)
+    assert losses(whole) == pytest.approx(losses(alone), rel=1e-3)
+    macro = [line["validation"]["macro"] for line in whole.metrics() if "validation" in line]
+    assert len(macro) == 2
+    temperatures = [float(r.model().head.temperature) for r in (whole, run)]  # type: ignore[union-attr]
+    assert temperatures[0] == temperatures[1]
+
+
+def test_two_processes_fine_tune(tmp_path: Path) -> None:
+    start = trained(tmp_path / "start", max_steps=1)
+    words = ["finetune", str(start.path), str(tmp_path / "tuned"), "--type", "paper", "--device", "cpu"]
+    words += ["--labels.min-members", "5", "--max-steps", "2", "--label-fraction"]
+    curve = [*words[:2], str(tmp_path / "curve"), *words[3:]]
+    for command in ([*words, "1"], [*curve, "0.5", "1"]):
+        assert together(tmp_path, 2, commands, command) == [0, 0], said(tmp_path, 0) + said(tmp_path, 1)
+    result, points = FinetuneResult.open(tmp_path / "tuned"), LearningCurve.open(tmp_path / "curve").points
+    assert result.nodes["test"] > 0
+    assert len(points) == 6
+    assert (tmp_path / "curve" / "curve.png").is_file()
+    assert "classification of paper nodes" in said(tmp_path, 0)
+    assert "paper nodes" not in said(tmp_path, 1)
 
 
 def test_one_process_resumes_what_two_started(whole: Run, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ ROOMS = (
     "untrusted",
     "temporary",
     "options",
+    "precision",
     "recipe",
     "progress",
     "files",

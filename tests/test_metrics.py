@@ -27,6 +27,7 @@ from heterformer.metrics import (
     MetricSummary,
     chance_metrics,
     chance_range,
+    chance_verdict,
     classification_metrics,
     decided,
     no_better_than_chance,
@@ -180,6 +181,12 @@ def test_within_two_standard_errors_is_no_better_than_chance() -> None:
     assert not no_better_than_chance(0.017, 0.01, 1000)
     assert not no_better_than_chance(0.016, 0.01, 10_000)
     assert chance_range(0.01, 1000) == "0.0100, with 1,000 pairs up to 0.0163"
+    assert chance_verdict(0.01, 1000) == "is no better than chance (0.0100, with 1,000 pairs up to 0.0163)"
+
+
+def test_of_a_few_pairs_nothing_can_be_said() -> None:
+    assert no_better_than_chance(1.0, 0.5, 2)
+    assert chance_verdict(0.5, 2) == "cannot be told from chance (0.5000): 2 pairs are too few"
 
 
 def test_recommendation_metrics_of_a_list_by_hand() -> None:

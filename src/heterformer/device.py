@@ -1,4 +1,4 @@
-"""The device to compute on, and whether it has bf16."""
+"""The device to compute on, whether it has bf16, and the precision that follows."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Literal
 
 import torch
 
+from heterformer.precision import ComputedPrecision, Precision, TrainingPrecision, current_precision
 from heterformer.progress import say
 
 Device = Literal["auto", "cpu"]
-TrainingPrecision = Literal["no", "bf16", "fp16", "auto"]
 CPU_INFO = Path("/proc/cpuinfo")
 # oneDNN and PyTorch keep what they have prepared for each shape of a bf16 product: megabytes, for up to 1,024
 # shapes. Packed texts have another shape in nearly every batch, which is not met again. Both read these
@@ -42,13 +42,27 @@ def has_bf16(device: torch.device, cpu_info: Path = CPU_INFO) -> bool:
     return not BF16_FLAGS.isdisjoint(words)
 
 
-def chosen_precision(precision: TrainingPrecision, device: torch.device) -> TrainingPrecision:
-    """For ``auto`` bf16 if the device has it, else fp16 on a GPU and none on a CPU."""
+def chosen_precision(precision: Precision, device: torch.device) -> ComputedPrecision:
+    """Of vectors: for ``auto`` bf16 if the device has it, else float32."""
     if precision != "auto":
         return precision
+    return "bf16" if has_bf16(device) else "float32"
+
+
+def chosen_training_precision(precision: TrainingPrecision, device: torch.device) -> TrainingPrecision:
+    """For ``auto`` bf16 if the device has it, else fp16 on a GPU and float32 on a CPU."""
+    if precision != "auto":
+        named: TrainingPrecision = current_precision(precision)
+        return named
     if has_bf16(device):
         return "bf16"
-    return "fp16" if device.type == "cuda" else "no"
+    return "fp16" if device.type == "cuda" else "float32"
+
+
+def computing_in(precision: TrainingPrecision, device: torch.device) -> torch.autocast:
+    """A context in which matrix products are computed in a precision, which is no longer ``auto``."""
+    half = torch.float16 if precision == "fp16" else torch.bfloat16
+    return torch.autocast(device.type, half, enabled=precision != "float32")
 
 
 def say_if_slow(precision: str, device: torch.device) -> None:

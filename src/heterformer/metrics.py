@@ -135,6 +135,13 @@ def no_better_than_chance(share: float, chance: float, queries: int) -> bool:
     return share <= _luckiest(chance, queries)
 
 
+def chance_verdict(chance: float, queries: int) -> str:
+    """What is said of a share that is ``no_better_than_chance``: the end of a sentence."""
+    if _luckiest(chance, queries) >= 1:
+        return f"cannot be told from chance ({chance:.4f}): {queries:,} pairs are too few"
+    return f"is no better than chance ({chance_range(chance, queries)})"
+
+
 def chance_range(chance: float, queries: int) -> str:
     """What guessing gives so many queries, in words: the mean, and two standard errors above it."""
     return f"{chance:.4f}, with {queries:,} pairs up to {_luckiest(chance, queries):.4f}"

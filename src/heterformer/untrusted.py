@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,10 +60,10 @@ def check_no_links_out(folder: Path) -> None:
                 raise InputError(f"{path}: {problem}; put the file or folder itself there.")
 
 
-def checked_path(value: object, what: str) -> Path:
+def checked_path(value: object, what: str, expected: str = "the path of a folder") -> Path:
     """A path that a Python caller gives in the place of ``what``, such as 'the run'."""
     if not isinstance(value, (str, os.PathLike)):
-        raise InputError(f"{what} is {short_repr(value)}, expected the path of a folder.")
+        raise InputError(f"{what} is {short_repr(value)}, expected {expected}.")
     return Path(value)
 
 
@@ -89,6 +90,12 @@ def short_repr(value: Any) -> str:
     if len(text) <= LONGEST_VALUE:
         return text
     return text[:LONGEST_VALUE] + "…" + (text[0] if isinstance(value, str) else "")
+
+
+def short_list(names: Sequence[str], most: int = 20) -> str:
+    """Names as a message lists them: at most so many, each cut where ``short_repr`` cuts it."""
+    listed = ", ".join(map(short_repr, names[:most])) or "none"
+    return listed if len(names) <= most else f"{listed} and {len(names) - most:,} more"
 
 
 def _beginning(value: Any, room: int) -> str:

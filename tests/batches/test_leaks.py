@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -28,7 +28,7 @@ from heterformer.network.schema import EdgeType, Relation
 from heterformer.network.split.draw import make_split
 from heterformer.network.split.options import SplitOptions
 from heterformer.network.split.pairs import Pairs
-from heterformer.network.split.split import Split
+from heterformer.network.split.split import PARTS, Split
 from heterformer.network.store import Network
 from heterformer.network.tokens import PackedTokens, open_tokens
 from heterformer.training.warm_up import text_edges
@@ -231,9 +231,8 @@ def check_times(read: Decoder, split: Split, epochs: int = 2) -> None:
 
 def check_ranked_times(read: Decoder, timeline: Timeline, split: Split) -> None:
     """Pairs are ranked by vectors of nodes by themselves, which show nothing later than their pairs."""
-    parts: tuple[EvaluatedPart, ...] = ("validation", "test")
-    for part in parts:
-        visible = VisibleNetwork.for_evaluation(read.network, split, part=part)
+    split = with_new_pairs(split)
+    for part, visible in ranking_views(read.network, split):
         batcher = read.batcher(visible, second_hop=100)
         ranked = split.part(part) | (split.others if part == "test" else {})
         for name, query, key in [(name, *pair) for name, pairs in ranked.items() for pair in pairs.tolist()]:
@@ -254,6 +253,26 @@ def check_ranked_times(read: Decoder, timeline: Timeline, split: Split) -> None:
                 for _, node in center.neighbors:
                     if node[0] not in read.facts.texts:
                         timeline.check(Center(node, folded_in(read, visible, node)), until)
+
+
+def with_new_pairs(split: Split) -> Split:
+    """Some pairs of the other parts are of nodes that are new since training; they may be of any time."""
+    parts, moved = split.first, list[Pairs]()
+    for part in PARTS:
+        pairs = getattr(parts, part)
+        moved.append(pairs[:2])
+        parts = replace(parts, **{part: pairs[2:]})
+    return replace(
+        split, pairs=split.pairs | {next(iter(split.pairs)): replace(parts, new=np.concatenate(moved))}
+    )
+
+
+def ranking_views(network: Network, split: Split) -> Iterator[tuple[EvaluatedPart, VisibleNetwork]]:
+    """What pairs of each part are ranked with, in evaluation and while training."""
+    parts: tuple[EvaluatedPart, ...] = ("validation", "test", "new")
+    for part in parts:
+        yield part, VisibleNetwork.for_evaluation(network, split, part=part)
+    yield "validation", VisibleNetwork.for_validation(network, split)
 
 
 def folded_in(read: Decoder, visible: VisibleNetwork, node: Node) -> list[tuple[EdgeType, Node]]:
@@ -321,7 +340,19 @@ def as_of_the_test(network: Any, split: Split, *_: Any, **__: Any) -> VisibleNet
     return VisibleNetwork(network, split.hidden_pairs, as_of=split.times.validation_until)
 
 
+def new_as_of_the_test(network: Any, split: Split, *_: Any, part: str = "test", **__: Any) -> VisibleNetwork:
+    assert split.times is not None
+    cut = split.times.train_until if part == "validation" else split.times.validation_until
+    return VisibleNetwork(network, split.hidden_pairs, as_of=cut)
+
+
+def all_is_shown(network: Any, split: Split) -> VisibleNetwork:
+    return VisibleNetwork(network, split.hidden_pairs)
+
+
 TIME_MUTATIONS = {
+    "new pairs are as of the test": (VisibleNetwork, "for_evaluation", new_as_of_the_test),
+    "validation while training has no time": (VisibleNetwork, "for_validation", all_is_shown),
     "neighbours of neighbours have no time": (VisibleNetwork, "first_times", timeless),
     "validation is as of the test": (VisibleNetwork, "for_evaluation", as_of_the_test),
     "pairs have no time": (VisibleNetwork, "pair_times", timeless),
@@ -591,9 +622,8 @@ def check_shop_times(network: Network, split: Split, tokens: PackedTokens) -> No
         users, items = ([row for _, row in shop_nodes(batch, tokens, end)] for end in ("user", "item"))
         until = [times.purchases[pair] for pair in zip(users, items, strict=True)]
         times.check(batch, users, items, until)
-    parts: tuple[EvaluatedPart, ...] = ("validation", "test")
-    for part in parts:
-        visible = VisibleNetwork.for_evaluation(network, split, part=part)
+    split = with_new_pairs(split)
+    for part, visible in ranking_views(network, split):
         batcher = Batcher(visible, tokens, **sizes)
         pairs = split.part(part)["bought"]
         until = [times.purchases[user, item] for user, item in pairs.tolist()]

@@ -130,7 +130,7 @@ def test_the_test_pairs_are_ranked_in_the_precision_of_the_run(tmp_path: Path) -
     found = job(tmp_path, "bert")
     carry_out(found)
     exact, config = RunResult.open(found.path), found.path / "config.yaml"
-    config.write_text(config.read_text().replace("precision: 'no'", "precision: bf16"))
+    config.write_text(config.read_text().replace("precision: float32", "precision: bf16"))
     rank_test_pairs(found.path)
     assert RunResult.open(found.path).figures != exact.figures
     rounded = evaluate(found.path, tasks=("link_prediction",), parts=("test",), precision="bf16")

@@ -19,15 +19,15 @@ from tests.learning import tiny_model, tiny_network, tiny_reader, tiny_tokens
 OPTIONS = DistillOptions(batch_size=8, negatives=16, learning_rate=1e-2)
 
 
-def trainer(options: DistillOptions = OPTIONS, hold_out: float = 0.0) -> StudentTrainer:
+def trainer(options: DistillOptions = OPTIONS, split: SplitOptions | None = None) -> StudentTrainer:
     network, tokens = tiny_network(), tiny_tokens()
     plm, _ = load_plm(tiny_reader())
     student = Student(plm, load_tokenizer(tiny_reader()), "cls", False, 32, {})
     rng = np.random.default_rng(0)
     stored = StoredVectors({"paper": rng.normal(size=(len(tokens), 16)).astype(np.float32)}, tokens)
-    split = make_split(network, SplitOptions(hold_out=hold_out))
-    visible = VisibleNetwork.for_training(network, split)
-    return StudentTrainer(student, stored, visible, split, tiny_model(), options)
+    division = make_split(network, split)
+    visible = VisibleNetwork.for_training(network, division)
+    return StudentTrainer(student, stored, visible, division, tiny_model(), options)
 
 
 def without_dropout(made: StudentTrainer) -> StudentTrainer:
@@ -59,11 +59,18 @@ def test_steps_lower_the_loss() -> None:
 
 
 def test_hidden_nodes_are_neither_learnt_nor_ranked() -> None:
-    made = trainer(hold_out=0.2)
+    made = trainer(split=SplitOptions(hold_out=0.2))
     hidden = made.visible.hidden["paper"]
     assert len(hidden)
     assert not np.isin(hidden, made.candidates).any()
     assert not np.isin(hidden + made.stored.tokens.text_offset["paper"], made.text_rows).any()
+
+
+def test_after_a_split_by_time_it_validates_on_later_queries() -> None:
+    """All of which are hidden from training."""
+    made = trainer(split=SplitOptions(by="time"))
+    assert np.isin(made.split.validation[:, 0], made.visible.hidden["paper"]).all()
+    assert 0 <= made.validation_prec() <= 1  # of no pairs it is NaN
 
 
 def test_vectors_come_in_the_order_of_the_rows() -> None:

@@ -39,6 +39,7 @@ from heterformer.training.train import train
 from tests.learning import WORDS, tiny_model, tiny_network, tiny_options, tiny_reader
 from tests.models.test_inference import backbone
 from tests.networks import Facts, few, networks, tokenizer
+from tests.processor import with_bf16
 from tests.reference import reference_vectors
 
 ABLATIONS: list[dict[str, Any]] = [
@@ -183,7 +184,9 @@ def test_arrays_chosen_types_and_half_precision(run: Run, tmp_path: Path) -> Non
         np.testing.assert_allclose(vectors.matrix(t), whole[t], rtol=5e-3, atol=5e-3)
 
 
-def test_bf16_products_give_almost_the_same_vectors(run: Run, tmp_path: Path) -> None:
+def test_bf16_products_give_almost_the_same_vectors(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     exact = embed_run(run.path, tmp_path / "a")
     fast = embed_run(run.path, tmp_path / "b", EmbedOptions(precision="bf16"))
     for t in exact.types:
@@ -192,6 +195,9 @@ def test_bf16_products_give_almost_the_same_vectors(run: Run, tmp_path: Path) ->
         cosine = (a * b).sum(1) / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1)
         assert cosine.min() > 0.999
     assert not np.array_equal(exact.matrix("paper"), fast.matrix("paper"))
+    with_bf16(monkeypatch)
+    assert embed_run(run.path, tmp_path / "d").metadata["precision"] == "bf16"
+    assert embed_run(run.path, tmp_path / "e", since=tmp_path / "a").metadata["precision"] == "float32"
     with pytest.raises(InputError, match="was made with precision float32, not bf16"):
         embed_run(run.path, tmp_path / "c", EmbedOptions(precision="bf16"), since=tmp_path / "a")
 
@@ -422,6 +428,11 @@ def test_a_path_in_the_place_of_a_model_is_one_sentence() -> None:
         embed("runs/papers", tiny_network())  # type: ignore[call-overload]
     problem = "the model is 'runs/papers', expected a model; load_model gives that of a run's folder."
     assert str(caught.value) == problem
+
+
+def test_a_number_in_the_place_of_an_output_is_one_sentence() -> None:
+    with pytest.raises(InputError, match=r"^the output is 3, expected the path of a file or folder\.$"):
+        embed(tiny_model(), tiny_network(), out=3)  # type: ignore[call-overload]
 
 
 def test_shorter_vectors_are_the_beginnings_of_long_ones(tmp_path: Path) -> None:

@@ -75,8 +75,8 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         rf"the vector of paper '{IDS[1]}' has a value that is not a number \(2 of 3 have\)",
     ),
     "twice": ({"id": [IDS[0], IDS[0]], "vector": [[1.0], [2.0]]}, f"paper '{IDS[0]}' has two vectors"),
-    "no ids": ({"name": IDS[:1], "vector": [[1.0]]}, "has no column 'id', found name, vector"),
-    "no vectors": ({"id": IDS[:1]}, "has no column 'vector', found id"),
+    "no ids": ({"name": IDS[:1], "vector": [[1.0]]}, "has no column 'id', found 'name', 'vector'"),
+    "no vectors": ({"id": IDS[:1]}, "has no column 'vector', found 'id'"),
     "words": ({"id": IDS[:1], "vector": [["a"]]}, "expected lists of numbers"),
     "no lists": (
         {"id": IDS[:1], "vector": [1.0]},

@@ -136,6 +136,12 @@ def test_what_holds_no_vectors(tmp_path: Path, kind: str) -> None:
     assert ("no column 'vector'" in str(caught.value)) == (kind == "columns")
 
 
+@pytest.mark.parametrize("path", [None, 3, {"paper": []}])
+def test_something_else_than_a_path(path: Any) -> None:
+    with pytest.raises(InputError, match=r"^the place of the vectors is .*, expected the path of a file"):
+        Vectors.open(path)
+
+
 def test_a_type_that_is_not_there(tmp_path: Path) -> None:
     write_vectors(tmp_path / "out", layout(), chunks())
     with pytest.raises(InputError, match="has no vectors of type 'venue', the types are 'paper', 'author'"):

@@ -6,6 +6,7 @@ from copy import deepcopy
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,16 +14,21 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from heterformer.arrays import Ints
 from heterformer.batches.batch import Batch, Texts
+from heterformer.batches.batcher import Batcher
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.embedding.embed import embed
 from heterformer.embedding.node_vectors import NodeVectors
 from heterformer.errors import InputError
 from heterformer.evaluation import core as evaluation
+from heterformer.evaluation import model_ranking
 from heterformer.evaluation.core import evaluate, evaluate_run, evaluate_vectors
 from heterformer.evaluation.open_run import OpenRun, open_run
 from heterformer.evaluation.options import ClassificationOptions, ClusteringOptions, EvaluateOptions
 from heterformer.metrics import chance_range
+from heterformer.models import Heterformer
+from heterformer.models.contract import NodeEncoder
 from heterformer.models.registry import load_model
 from heterformer.network import labels
 from heterformer.network.label_options import LabelOptions
@@ -57,9 +63,26 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> OpenRun:
     return opened(tmp_path_factory.mktemp("runs") / "run", split)
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"tasks": ["linkprediction"]},
+            r"^tasks is \['linkprediction'\], expected a list, each of which",
+        ),
+        ({"tasks": "link_prediction"}, r"^tasks is 'link_prediction', expected a list"),
+        ({"parts": ("tests",)}, r"^parts is "),
+        ({"task": "map"}, r"^no option 'task' \(did you mean 'tasks'\?\)\.$"),
+    ],
+)
+def test_an_option_that_there_is_not(options: Any, message: str, run: OpenRun) -> None:
+    with pytest.raises(InputError, match=message):
+        evaluate(run.run.path, **options)
+
+
 def but_chance(notes: list[str]) -> list[str]:
-    """All notes but those of figures that are no better than chance."""
-    return [note for note in notes if "no better than chance" not in note]
+    """All notes but those of figures that chance may explain."""
+    return [note for note in notes if " chance (" not in note]
 
 
 def random_vectors(seed: int = 0) -> dict[str, NodeVectors]:
@@ -85,6 +108,35 @@ def test_a_run_is_evaluated_in_everything(run: OpenRun) -> None:
     assert set(vectors) == set(TYPES)
 
 
+def test_a_text_is_read_once_for_all_tasks_and_once_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = opened(tmp_path / "run", SplitOptions())
+    texts_read, alone = 0, dict.fromkeys(TYPES, np.empty(0, dtype=np.int64))
+    text_states, center_vectors = Heterformer.text_states, model_ranking.center_vectors
+
+    def counted(self: Heterformer, texts: Texts) -> Tensor:
+        nonlocal texts_read
+        texts_read += len(texts)
+        return text_states(self, texts)
+
+    def noted(model: NodeEncoder, batcher: Batcher, node_type: NodeType, rows: Ints, *rest: Any) -> Tensor:
+        alone[node_type] = np.concatenate([alone[node_type], rows])
+        return center_vectors(model, batcher, node_type, rows, *rest)
+
+    monkeypatch.setattr(Heterformer, "text_states", counted)
+    monkeypatch.setattr(model_ranking, "center_vectors", noted)
+    found, vectors = evaluate_run(run, QUICK)
+    assert texts_read == run.network.schema.counts["paper"]
+    queries = {*run.split.validation[:, 0], *run.split.test[:, 0]}
+    assert queries < {*alone["paper"]}  # and those of the other relations
+    assert len(alone["paper"]) == len({*alone["paper"]})
+    expected = embed(run.run.model(), run.network)
+    for node_type in TYPES:
+        np.testing.assert_allclose(vectors[node_type].matrix, expected[node_type], rtol=1e-4, atol=1e-5)
+    assert found.classification
+
+
 def test_a_run_is_evaluated_by_its_folder(run: OpenRun) -> None:
     evaluation = evaluate(run.run.path, QUICK, tasks=("link_prediction",), parts=("test",))
     first = evaluation.link_prediction[0]
@@ -93,6 +145,14 @@ def test_a_run_is_evaluated_by_its_folder(run: OpenRun) -> None:
     assert not evaluation.classification
     with pytest.raises(InputError, match=r"split is for vectors .* its own split"):
         evaluate(run.run.path, split="some.parquet")
+
+
+def test_after_a_split_by_time_training_saw_no_pair_of_the_test(tmp_path: Path) -> None:
+    """Nor of relations whose pairs are drawn only now; papers have a year, and so their edges have one."""
+    found = evaluate(opened(tmp_path / "run", SplitOptions(by="time")).run.path, tasks=("link_prediction",))
+    assert {one.relation for one in found.link_prediction} == {"cites", *OTHERS}
+    assert [one.part for one in found.link_prediction if one.relation == "cites"] == ["validation", "test"]
+    assert found.seen == ()
 
 
 def test_unseen_nodes_are_classified_among_themselves(run: OpenRun) -> None:

@@ -101,25 +101,58 @@ def timed_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return shop_run(tmp_path_factory.mktemp("timed") / "run", timed_shop(), **by_time).path
 
 
-def test_each_part_of_a_split_by_time_is_ranked_as_of_its_beginning(
-    timed_run: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Vectors of the test would show to a validation pair what came after it."""
-    ranked: list[tuple[str, float | None]] = []
+def ranked_as_of(run: Path, monkeypatch: pytest.MonkeyPatch, **options: Any) -> dict[str, VisibleNetwork]:
+    """What each part of the predicted relation is ranked with."""
+    ranked: dict[str, VisibleNetwork] = {}
 
     def recorded(self: ModelVectors, pair_sets: list[PairSet], *arguments: Any, **more: Any) -> Any:
-        ranked.extend((one.part, self.batcher.visible.as_of) for one in pair_sets)
+        ranked.update({one.part: self.batcher.visible for one in pair_sets if one.relation.name == "bought"})
         return rank(self, pair_sets, *arguments, **more)
 
     rank = ModelVectors.rank
     monkeypatch.setattr(ModelVectors, "rank", recorded)
+    evaluate(run, tasks=("link_prediction",), device="cpu", **options)
+    return ranked
+
+
+def test_each_part_of_a_split_by_time_is_ranked_as_of_its_beginning(
+    timed_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Vectors of the test would show to a validation pair what came after it."""
+    ranked = ranked_as_of(timed_run, monkeypatch)
     found = evaluate(timed_run, tasks=("link_prediction",), device="cpu")
     times = open_run(timed_run, "cpu").split.times
     assert times is not None
-    assert dict(ranked[:2]) == {"validation": times.train_until, "test": times.validation_until}
+    as_of = {part: visible.as_of for part, visible in ranked.items()}
+    assert as_of == {"validation": times.train_until, "test": times.validation_until}
     assert times.train_until < times.validation_until
     assert [one.part for one in found.link_prediction if one.relation == "bought"] == ["validation", "test"]
     assert {one.part for one in found.recommendation} == {"validation", "test"}
+
+
+@pytest.mark.parametrize("earliest", [4, 35])
+def test_new_pairs_of_a_grown_network_are_ranked_as_of_the_first_of_them(
+    earliest: int, timed_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether they are later than the test, as is usual, or were only found out later."""
+    purchases = [("new-1", "item-1", 35), ("new-1", "item-2", 36), ("new-2", "item-3", earliest)]
+    grown = timed_shop((*purchases, ("user-1", "item-4", 37)))
+    ranked = ranked_as_of(timed_run, monkeypatch, network=grown.path)
+    opened = open_run(timed_run, "cpu", grown.path)
+    times, new = opened.split.times, opened.split.first.new
+    assert times is not None
+    assert grown.ids("user", new[:, 0]) == ["new-1", "new-2"]
+    assert ranked["test"].as_of == times.validation_until
+    assert ranked["new"].as_of == min(earliest, times.validation_until)
+    users = grown.rows("user", ["new-1", "user-1"])
+    shown = ranked["new"].shown("user", "item")
+    adjacency = grown.adjacency("user", "item")
+    assert adjacency.time is not None
+    for user in users:
+        own = slice(adjacency.indptr[user], adjacency.indptr[user + 1])
+        limit = max(min(earliest, times.validation_until), adjacency.time[own].min())
+        assert (adjacency.time[own][shown[own]] <= limit).all()
+        assert (adjacency.time[own] > limit).any()
 
 
 def test_later_purchases_make_an_item_neither_popular_nor_warm(timed_run: Path) -> None:

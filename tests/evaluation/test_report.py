@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,13 @@ from heterformer.evaluation import report as evaluating
 from heterformer.network.split.draw import make_split
 from heterformer.network.split.options import SplitOptions
 from heterformer.network.store import Network
+from heterformer.search.store import SearchStore
 from heterformer.tables import four_digits
+from heterformer.training.run import Run
 from tests.embedding.growing import first_run, grown_state
 from tests.failing import Failed
 from tests.learning import tiny_network
+from tests.processor import with_bf16, without_bf16
 from tests.training.test_commands import train
 
 QUICK = ("--classification.repeats", "1", "--classification.max-epochs", "2", "--clustering.runs", "1")
@@ -78,6 +82,24 @@ def test_the_page_says_how_it_was_made(run: Path, capsys: pytest.CaptureFixture[
         assert f"\n{flag}\n" in page
     main([*command[1:], "--json"])
     assert json.loads(capsys.readouterr().out) == values
+
+
+@pytest.mark.parametrize(("choose", "precision"), [(with_bf16, "bf16"), (without_bf16, "float32")])
+def test_the_page_says_which_precision_was_chosen(
+    run: Path,
+    choose: Callable[[pytest.MonkeyPatch], None],
+    precision: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    choose(monkeypatch)
+    main(["evaluate", str(run), "--tasks", "link_prediction", "map", "--parts", "test", "--json"])
+    how = json.loads(capsys.readouterr().out)["evaluation"]
+    assert (how["precision"], how["options"]["precision"]) == (precision, precision)
+    assert f"--precision {precision}" in how["command"]
+    assert f"\nVectors were computed in {precision}.\n" in (run / "report.md").read_text()
+    store = SearchStore.open(Run(run), Run(run).network())
+    assert store.vectors.metadata["precision"] == precision  # one for all tasks
 
 
 def test_other_tasks_stay_on_the_page_if_nothing_changed(
@@ -183,10 +205,17 @@ def test_vectors_of_any_method_get_the_same_page(run: Path, tmp_path: Path) -> N
     main(["evaluate", str(tiny_network().path), "--vectors", str(file), *QUICK, *MAP])
     page = (tmp_path / "own.parquet.report" / "report.md").read_text()
     assert page.startswith("# own.parquet on synthetic\n")
+    assert "\nVectors were computed in float32.\n" in page  # as the file says
     assert (tmp_path / "own.parquet.report" / "figures" / "map.html").is_file()
     flags = ["--vectors", str(file), "--out", str(tmp_path / "page"), "--tasks", "clustering", "--json"]
     main(["evaluate", *flags, str(tiny_network().path)])
     assert "## Node clustering" in (tmp_path / "page" / "report.md").read_text()
+    # The precision option is that of a run's vectors; these are there already.
+    flags = [*flags[:4], "--tasks", "link_prediction", "--precision", "bf16"]
+    main(["evaluate", *flags, str(tiny_network().path)])
+    page = (tmp_path / "page" / "report.md").read_text()
+    assert "## Node clustering" in page
+    assert "\nVectors were computed in float32.\n" in page
 
 
 def test_whoever_evaluates_vectors_that_saw_the_pairs_is_told(

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 
@@ -16,12 +17,17 @@ from heterformer.finetuning.core import RESULT, FinetuneResult, finetune, held_o
 from heterformer.finetuning.curve import LearningCurve, learning_curve
 from heterformer.finetuning.report import write_curve, write_result
 from heterformer.models.options import BertOptions
+from heterformer.network.split.options import SplitOptions
 from heterformer.network.store import Network
+from heterformer.network.stratified import TRAIN
+from heterformer.network.target_options import TargetOptions
+from heterformer.network.targets import node_targets
 from heterformer.training.options import TrainingOptions
 from heterformer.training.run import Run
 from heterformer.training.supervision_options import SupervisionOptions
 from heterformer.training.train import train
 from tests.pictures import check_picture
+from tests.shop import shop_options, trained_shop
 from tests.training.runs import assert_same_run, trained
 from tests.training.test_supervision import learning, planted
 
@@ -192,6 +198,46 @@ def test_a_configuration(start: Run, tmp_path: Path, capsys: pytest.CaptureFixtu
     usual = TrainingOptions()
     assert (options.seed, options.init, options.warm_up) == (5, None, usual.warm_up)
     assert options.tasks == usual.tasks
+
+
+@pytest.fixture(scope="module")
+def divided(network: Network, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A run whose split is not the default one."""
+    split = SplitOptions(seed=3, hold_out=0.1)
+    options = learning(tasks=("link_prediction",), max_steps=1, split=split)
+    return train(network, tmp_path_factory.mktemp("divided") / "run", options)
+
+
+def test_what_the_run_held_out_stays_held_out(
+    divided: Run, network: Network, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Link prediction with the fine-tuned model would otherwise ask for pairs that the run learnt from."""
+    words = ["finetune", str(divided.path), str(tmp_path / "command"), "--type", "paper", "--max-steps", "1"]
+    cli.main([*words, "--device", "cpu"])
+    labels = {"type": "paper"}
+    result = finetune(divided, tmp_path / "python", labels=labels, max_steps=1, device="cpu")
+    assert "maybe on pairs that are held out here" not in capsys.readouterr().err
+    hidden = divided.split(network).hidden["paper"]
+    for run in (Run(tmp_path / "command"), Run(tmp_path / "python")):
+        assert run.options().split == divided.options().split
+        assert np.array_equal(run.split(network).test, divided.split(network).test)
+        assert np.array_equal(run.split(network).hidden["paper"], hidden)
+    learnt = node_targets(network, "classification", TargetOptions(type="paper")).of_part(TRAIN).rows
+    assert result.nodes["train"] == len(np.setdiff1d(learnt, hidden)) < len(learnt)
+    cli.main([*words[:2], str(tmp_path / "other"), *words[3:], "--device", "cpu", "--split.seed", "4"])
+    assert Run(tmp_path / "other").options().split == SplitOptions(seed=4, hold_out=0.1)
+    assert "maybe on pairs that are held out here" in " ".join(capsys.readouterr().err.split())
+    finetune(divided, tmp_path / "own", labels=labels, max_steps=1, device="cpu", split={"hold_out": 0.0})
+    assert Run(tmp_path / "own").options().split == SplitOptions(seed=3)
+
+
+def test_text_alone_where_links_join_textless_nodes(tmp_path: Path) -> None:
+    """It has no vectors of users, which only link prediction would need."""
+    labels = {"labels.type": "item", "labels.min_members": 3, "tasks": ("classification",)}
+    options = shop_options(**labels, max_steps=1, textless_neighbors=5)
+    curve = learning_curve(trained_shop(), tmp_path / "curve", [0.5, 1.0], options)
+    methods = {"fine-tuned", "text only, fine-tuned", "fixed vectors"}
+    assert {(p.method, p.fraction) for p in curve.points} == {(m, f) for m in methods for f in (0.5, 1.0)}
 
 
 def test_a_run_of_links_has_no_held_out_labels(tmp_path: Path) -> None:

@@ -20,7 +20,8 @@ from heterformer.batches.sampling import SeededSampler
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.errors import InputError
 from heterformer.models.backbone_encoder import BackboneEncoder
-from heterformer.models.contract import HeterogeneousEncoder, NodeEncoder
+from heterformer.models.contract import NodeEncoder
+from heterformer.models.heterogeneous import HeterogeneousEncoder
 from heterformer.models.inference import center_vectors
 from heterformer.models.options import MODEL_OPTIONS, BackboneOptions, TextlessOptions
 from heterformer.models.plm.layouts import LAYOUTS

@@ -241,7 +241,8 @@ def test_several_predicted_relations_have_shares() -> None:
 
 def test_predict_must_be_said_where_there_is_a_choice() -> None:
     values = changed("relations.extends", SPEC["relations"]["cites"])
-    assert complaint(values) == "net.yaml: predict: missing, expected one of 'cites', 'extends'."
+    choice = "expected one of 'cites', 'extends' (see docs/own-data.md)."
+    assert complaint(values) == f"net.yaml: predict: missing, {choice}"
 
 
 UNREADABLE = {

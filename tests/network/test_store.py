@@ -69,6 +69,10 @@ def test_neighbours_are_memory_mapped(network: Network) -> None:
 QUESTIONS = {
     "rows": (("paper", ["p1", "p9"]), "there is no paper with the id 'p9'."),
     "ids": (("venue",), "no node type 'venue', the types are 'paper'."),
+    "adjacency": (("paper", "venue"), "no node type 'venue', the types are 'paper'."),
+    "edges": (("cite",), "no relation 'cite', the relations are 'cites'."),
+    "edge_values": (("cite", "weight"), "no relation 'cite', the relations are 'cites'."),
+    "attribute": (("paper", "year"), "node type 'paper' has no attribute 'year', its attributes are none."),
     "labels": (("paper",), "node type 'paper' has no 'label' column in its specification."),
     "times": (("paper",), "node type 'paper' has no 'time' column in its specification."),
     "splits": (("paper",), "node type 'paper' has no 'split' column in its specification."),
@@ -83,31 +87,17 @@ def test_asking_for_what_is_not_there(method: str, network: Network) -> None:
     assert str(caught.value) == f"{network.path}: {message}"
 
 
-@pytest.mark.parametrize("content", [None, "", "not JSON", "[]"])
-def test_something_that_is_not_a_network(content: str | None, tmp_path: Path) -> None:
-    if content is not None:
-        (tmp_path / "network.json").write_text(content)
+@pytest.mark.parametrize("ids", ["p1", ["p1", 2], [None]])
+def test_ids_are_a_list_of_strings(ids: Any, network: Network) -> None:
+    with pytest.raises(InputError, match=r"^ids are ('p1'|2|None), expected a list of strings\.$"):
+        network.rows("paper", ids)
+
+
+def test_a_specification_that_is_no_path(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
-        Network.open(tmp_path)
-    assert str(caught.value) == (
-        f"{tmp_path}: not a network, expected a folder that 'heterformer build' wrote."
-    )
-
-
-@pytest.mark.parametrize("path", ["nowhere", "papers.csv"])
-def test_a_path_that_is_not_a_folder(path: str, tables: Tables) -> None:
-    with pytest.raises(InputError, match="not a network, expected a folder"):
-        Network.open(tables.folder / path)
-
-
-@pytest.mark.parametrize("version", [0, 2, None])
-def test_a_network_of_another_format_version(version: Any, network: Network) -> None:
-    description = network.path / "network.json"
-    description.write_text(json.dumps({**json.loads(description.read_text()), "format": version}))
-    with pytest.raises(InputError) as caught:
-        Network.open(network.path)
-    found = f"network format {version!r}, this version reads 1; build it again."
-    assert str(caught.value) == f"{network.path}: {found}"
+        Network.build({"nodes": {}}, tmp_path / "out")  # type: ignore[arg-type]
+    message = "the specification is {'nodes': {}}, expected the path of a YAML file."
+    assert str(caught.value) == message
 
 
 @pytest.mark.parametrize("path", ["nodes/paper.arrow", "adjacency/paper--paper/neighbor.npy"])

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from heterformer.errors import InputError
 from heterformer.network.store import Network
 from heterformer.network.stratified import PARTS, TEST, TRAIN, VALIDATION
 from heterformer.network.target_options import TargetOptions
-from heterformer.network.targets import NOT_USED, Targets, class_weights, node_targets
+from heterformer.network.targets import NOT_USED, Targets, check_attributes, class_weights, node_targets
 
 COUNT = 60
 
@@ -160,6 +161,51 @@ def test_a_label_in_plain_sight() -> None:
     with pytest.raises(InputError, match="relation 'is_in' leaks the label"):
         node_targets(network, "classification", TargetOptions(type="paper"))
     assert len(node_targets(network, "classification", TargetOptions(type="paper", visible_labels=True)))
+
+
+def test_a_label_among_the_attributes_that_a_model_reads() -> None:
+    labels = ["abc"[i % 3] for i in range(COUNT)]
+    columns = {"code": [f"code {label}" for label in labels], "size": [i / 2 for i in range(COUNT)]}
+    network = papers(labels, {"attributes": ["code", "size"]}, columns)
+    for task, options, problem in (
+        ("classification", TargetOptions(), "attribute 'code' leaks the label of paper nodes"),
+        ("regression", TargetOptions(column="size"), "attribute 'size' of paper nodes is read by the model"),
+    ):
+        with pytest.raises(InputError, match=problem) as caught:
+            check_attributes(network, task, options, ("paper",))
+        assert str(caught.value).endswith("or set visible_labels to train all the same.")
+        check_attributes(network, task, options, ())  # a model that reads none
+        check_attributes(network, task, replace(options, visible_labels=True), ("paper",))
+        assert len(node_targets(network, task, options))
+
+
+def test_a_number_in_plain_sight() -> None:
+    size = [float(i % 4) for i in range(COUNT)]
+    ids = [f"p{i:03}" for i in range(COUNT)]
+    table = pl.DataFrame({"id": ids, "text": ["some words"] * COUNT, "size": size})
+    nodes = {"paper": {"text": ["text"], "keep": ["size"]}, "shelf": {}}
+    relations = {
+        "cites": {"from": "paper", "to": "paper", "columns": ["a", "b"]},
+        "is_on": {"from": "paper", "to": "shelf", "column": "size"},
+    }
+    ring = pl.DataFrame({"a": ids, "b": ids[1:] + ids[:1]})
+    network = Network.from_frames({"nodes": nodes, "relations": relations}, {"paper": table}, {"cites": ring})
+    with pytest.raises(InputError, match="relation 'is_on' leaks the number of paper nodes"):
+        node_targets(network, "regression", TargetOptions(column="size"))
+    assert len(node_targets(network, "regression", TargetOptions(column="size", visible_labels=True)))
+
+
+def test_rows_that_a_part_must_not_have(single: Network) -> None:
+    every = node_targets(single, "classification", TargetOptions())
+    hidden = every.rows[::4]
+    targets = node_targets(single, "classification", TargetOptions(), {TRAIN: {"paper": hidden}})
+    learnt, before = (t.of_part(TRAIN).rows for t in (targets, every))
+    assert np.array_equal(learnt, np.setdiff1d(before, hidden))
+    assert len(learnt) < len(before)
+    for part in (VALIDATION, TEST):
+        assert np.array_equal(targets.of_part(part).rows, every.of_part(part).rows)
+    with pytest.raises(InputError, match="the train part has no labelled paper node"):
+        node_targets(single, "classification", TargetOptions(), {TRAIN: {"paper": every.rows}})
 
 
 @pytest.mark.parametrize(

@@ -142,14 +142,14 @@ def _reader() -> str:
 @pytest.mark.parametrize(
     ("live", "precision", "more"),
     [
-        (True, "no", {}),
-        (True, "no", {"readout": "mean", "neighbor_pooling": "mean"}),
-        (False, "no", {}),
-        (True, "no", {"virtual_tokens": "none"}),
-        (True, "no", {"network_readout": "none"}),
-        (False, "no", {"network_readout": "none"}),
-        (True, "no", {"model": "bert"}),
-        (True, "no", {"model": "graph_formers"}),
+        (True, "float32", {}),
+        (True, "float32", {"readout": "mean", "neighbor_pooling": "mean"}),
+        (False, "float32", {}),
+        (True, "float32", {"virtual_tokens": "none"}),
+        (True, "float32", {"network_readout": "none"}),
+        (False, "float32", {"network_readout": "none"}),
+        (True, "float32", {"model": "bert"}),
+        (True, "float32", {"model": "graph_formers"}),
         (True, "bf16", {"readout": "mean", "neighbor_pooling": "mean"}),
     ],
 )
@@ -181,7 +181,7 @@ def test_activations_are_what_the_backward_pass_keeps(
     textless = sum(e.node.numel() for r, e in batch.neighbors.items() if r.neighbor != "paper")
     tokens = float(batch.texts.lengths.float().mean())
     shape = StepShape(len(batch.centers), batch.neighbor_texts, textless, tokens, live)
-    number = 4 if precision == "no" else 2
+    number = 4 if precision == "float32" else 2
     widest = max(len(batch.centers), batch.neighbor_texts if live and size.states else 0)
     later = 6 * size.width * widest * tokens * number + (precision == "bf16") * 2 * number * size.dense
     told = activations(size, shape, precision) - later

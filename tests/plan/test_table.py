@@ -54,7 +54,7 @@ def test_options_of_training_and_embedding(capsys: pytest.CaptureFixture[str], t
     config = tmp_path / "config.yaml"
     config.write_text("batch_size: 48\nmicro_batch: 12\nneighbor_states: cached\n")
     text = " ".join(shown(capsys, "--config", config, "--embed.states-dtype", "float16").split())
-    assert "batch 48 in parts of 12, precision no, cached neighbour states" in text
+    assert "batch 48 in parts of 12, precision float32, cached neighbour states" in text
     assert "text states while embedding, float16" in text
     assert "cached states of neighbours while training" in text
 

@@ -25,6 +25,7 @@ from heterformer.search import store as search_store
 from heterformer.search.store import SearchStore, kept_vectors, typical_rows
 from heterformer.training.run import Run
 from tests.learning import tiny_network
+from tests.processor import with_bf16
 from tests.search.searching import tiny_run
 
 needs_faiss = pytest.mark.skipif(find_spec("faiss") is None, reason="FAISS is an optional dependency")
@@ -112,6 +113,37 @@ def test_they_are_made_again_in_another_precision(
     assert embedding.calls == 2
     again = SearchStore.open(run, run.network(), precision="float32").matrix("paper")
     assert np.array_equal(again, exact)
+
+
+def test_they_are_made_in_bf16_where_the_processor_has_it_and_stay_as_they_are_elsewhere(
+    run: Run, embedding: Embedding, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with monkeypatch.context() as patched:
+        with_bf16(patched)
+        store = opened(run)
+        assert store.vectors.metadata["precision"] == "bf16"
+    assert np.array_equal(opened(run).matrix("paper"), store.matrix("paper"))
+    assert embedding.calls == 1  # this one has none
+    assert capsys.readouterr().err == ""
+    network = run.network()
+    assert kept_vectors(run, network, EmbedOptions()) == store.vectors.path
+    assert kept_vectors(run, network, EmbedOptions(precision="float32")) is None
+
+
+def test_embed_continues_in_the_precision_of_what_is_kept(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        with_bf16(patched)
+        store = opened(run)
+    main(["embed", str(run.path), str(tmp_path / "kept")])
+    kept = Vectors.open(tmp_path / "kept")
+    assert kept.metadata["precision"] == "bf16"
+    assert np.array_equal(kept.matrix("paper"), store.matrix("paper"))
+    main(["embed", str(run.path), str(tmp_path / "exact"), "--precision", "float32"])
+    exact = Vectors.open(tmp_path / "exact")
+    assert exact.metadata["precision"] == "float32"
+    assert not np.array_equal(exact.matrix("paper"), store.matrix("paper"))
 
 
 def test_a_stop_in_between_leaves_nothing_that_seems_up_to_date(

@@ -15,7 +15,7 @@ from heterformer import InputError, Network, embed, explain, load_model, train
 from heterformer.embedding.embed import embed_to
 from heterformer.embedding.options import EmbedOptions
 from heterformer.explanation.core import TextExplanation
-from heterformer.models.contract import HeterogeneousEncoder
+from heterformer.models.heterogeneous import HeterogeneousEncoder
 from heterformer.network.build.frames import temporary_folder
 from heterformer.network.hashes import string_hash
 from heterformer.network.split.options import SplitOptions

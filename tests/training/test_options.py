@@ -243,9 +243,15 @@ def test_small_numbers_as_people_write_them(parse: Parse, tmp_path: Path) -> Non
     assert (found.learning_rate, found.max_minutes) == (1e-5, None)
 
 
-def test_no_mixed_precision_as_yaml_reads_it(parse: Parse, tmp_path: Path) -> None:
+def test_float32_by_its_earlier_name(parse: Parse, tmp_path: Path) -> None:
     (tmp_path / "my.yaml").write_text("precision: no\n")  # YAML reads no as false
-    assert parse("--config", tmp_path / "my.yaml").precision == "no"
+    assert parse("--config", tmp_path / "my.yaml").precision == "float32"
+    assert parse("--precision", "no").precision == "float32"
+    saved = TrainingOptions().to_dict()
+    assert saved["precision"] == "float32"
+    for earlier in ("no", False):
+        assert TrainingOptions.from_dict(saved | {"precision": earlier}) == TrainingOptions()
+        assert TrainingOptions.from_flat({"precision": earlier}) == TrainingOptions()
 
 
 def test_a_runs_own_configuration_gives_its_options(parse: Parse, tmp_path: Path) -> None:
@@ -306,7 +312,7 @@ def test_a_configuration_that_is_none(tmp_path: Path, content: bytes | None, mes
         ("batch_size: 0", "batch_size is 0, expected more than 1."),
         ("batch_size: null", "batch_size is None, expected a whole number."),
         ("positives: often", "positives is 'often', expected one of fixed, fresh."),
-        ("precision: yes", "precision is True, expected one of no, bf16, fp16, auto."),
+        ("precision: yes", "precision is True, expected one of float32, bf16, fp16, auto."),
         ("sparse_tokens: 1", "sparse_tokens is 1, expected true or false."),
         ("temperature: hot", "temperature is 'hot', expected a number or 'auto'."),
         ("textless_dim: 0", "textless_dim is 0, expected a positive whole number."),

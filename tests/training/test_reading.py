@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from heterformer.errors import InputError
 from heterformer.models.options import HeterformerOptions
 from heterformer.models.registry import MODELS
 from heterformer.network.schema import Relation
@@ -91,6 +92,7 @@ def test_a_hubs_files_decide(
         return str(path) if path.is_file() else None
 
     monkeypatch.setattr("transformers.utils.hub.cached_file", cached_file)
+    monkeypatch.setattr("huggingface_hub.get_hf_file_metadata", lambda url: None)  # it is there
     found = read_as_suits(HeterformerOptions(backbone="some/e5"), tiny_network(), no_pairs, "RUN")
     assert (found.readout, found.normalize, found.neighbor_pooling) == ("mean", "no", "mean")
     assert (found.query_prompt, found.document_prompt) == ("query: ", "passage: ")
@@ -157,3 +159,9 @@ def test_roles(tmp_path: Path) -> None:
     assert asked.predicted[0] == Relation("reviews", "review", "paper")
     model = MODELS["bert"].from_backbone(backbone, asked, **prompts)
     assert model.prompts == {"paper": "d: ", "review": "q: "}
+
+
+def test_a_hub_that_does_not_answer_is_asked_for_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("transformers.utils.hub.cached_file", None)  # would be called
+    with pytest.raises(InputError, match=r"^some/typo: no such folder, nor can a model hub be reached: "):
+        read_as_suits(HeterformerOptions(backbone="some/typo"), tiny_network(), no_pairs, "RUN")

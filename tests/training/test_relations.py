@@ -125,5 +125,5 @@ def test_a_model_without_vectors_of_an_end_is_refused(tmp_path: Path) -> None:
         InputError, match="predicts 'bought', but BERT has no vectors of user nodes"
     ) as caught:
         train(shop(), tmp_path / "run", bert)
-    assert str(caught.value).endswith("which have no text; choose another model.")
+    assert str(caught.value).endswith("no text; choose another model (see docs/recommendation.md).")
     assert not (tmp_path / "run").exists()

@@ -213,6 +213,11 @@ def test_metrics_are_read_as_they_were_logged(run: Run) -> None:
     assert run.metrics() == lines
 
 
+def test_a_folder_that_is_no_run_has_no_metrics(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="not a run, expected a folder that 'heterformer train' wrote"):
+        Run(tmp_path / "typo").metrics()
+
+
 def test_metrics_after_the_checkpoint_are_forgotten(run: Run) -> None:
     for step in range(5):
         run.log(step=step, loss=step / 7)

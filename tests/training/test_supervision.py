@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from heterformer.batches.labelled import LabelledBatches
 from heterformer.errors import InputError
 from heterformer.metrics import classification_metrics
 from heterformer.network.build.frames import temporary_folder
+from heterformer.network.split.options import SplitOptions
 from heterformer.network.store import Network
 from heterformer.network.stratified import TEST, TRAIN, VALIDATION
 from heterformer.network.targets import node_targets
@@ -127,6 +129,38 @@ def test_labels_of_textless_nodes(tmp_path: Path) -> None:
     assert not (tmp_path / "bert").exists()
 
 
+@pytest.mark.parametrize("tasks", [("classification",), ("link_prediction", "classification")])
+def test_labels_of_nodes_that_training_must_not_see_are_not_learnt_from(
+    tasks: tuple[str, ...], tmp_path: Path
+) -> None:
+    every = node_targets(tiny_network(), "classification", LABELS)
+    trainer = new_trainer(tmp_path / "held-out", tasks=tasks, split=SplitOptions(hold_out=0.2))
+    hidden, targets = trainer.split.hidden["paper"], trainer.supervision.targets  # type: ignore[union-attr]
+    for part in (TRAIN, VALIDATION):
+        expected = np.setdiff1d(every.of_part(part).rows, hidden)
+        assert np.array_equal(targets.of_part(part).rows, expected)
+    assert np.isin(hidden, targets.of_part(TEST).rows).any()
+    assert not set(_rows(trainer.supervision.batches, 0)) & set(hidden.tolist())  # type: ignore[union-attr]
+
+
+def test_after_a_split_by_time_later_labels_validate(tmp_path: Path) -> None:
+    labels = replace(LABELS, split_by="time", min_members=10)
+    trainer = new_trainer(tmp_path / "run", split=SplitOptions(by="time"), labels=labels)
+    targets, hidden = trainer.supervision.targets, trainer.split.hidden["paper"]  # type: ignore[union-attr]
+    assert not np.isin(targets.of_part(TRAIN).rows, hidden).any()
+    assert np.isin(targets.of_part(VALIDATION).rows, hidden).any()
+    assert trainer._validation_metrics("validating")["micro"] >= 0
+
+
+def test_an_attribute_that_is_the_label_is_refused(tmp_path: Path) -> None:
+    asked = {"tasks": ("classification",), "labels": SupervisionOptions(type="paper"), "max_steps": 1}
+    network = planted(attributes=("label",))
+    with pytest.raises(InputError, match="attribute 'label' leaks the label of paper nodes"):
+        train(network, tmp_path / "run", learning(**asked, attribute_token=True))
+    assert not (tmp_path / "run").exists()
+    assert train(network, tmp_path / "run", learning(**asked)).is_complete  # which reads no attribute
+
+
 def test_numbers_are_learnt(tmp_path: Path) -> None:
     network = planted()
     labels = SupervisionOptions(type="paper", column="size")
@@ -139,7 +173,7 @@ def test_numbers_are_learnt(tmp_path: Path) -> None:
 
 
 @cache
-def planted(shuffled: bool = False) -> Network:
+def planted(shuffled: bool = False, attributes: tuple[str, ...] = ()) -> Network:
     """Even papers have a label: a word of their own, and the word that the odd papers of their group have."""
     rng = np.random.default_rng(0)
     words, count, groups = WORDS[10:14], 400, 40
@@ -161,7 +195,8 @@ def planted(shuffled: bool = False) -> Network:
     )
     ends = [(i, j) for i in range(0, count, 2) for j in range(1, count, 2) if group[i] == group[j]]
     cites = pl.DataFrame([(ids[i], ids[j]) for i, j in ends], schema=["a", "b"], orient="row")
-    nodes = {"paper": {"text": ["text"], "label": "label", "keep": ["size"]}}
+    paper: dict[str, Any] = {"text": ["text"], "label": "label", "keep": ["size"]}
+    nodes = {"paper": paper | ({"attributes": list(attributes)} if attributes else {})}
     relations = {"cites": {"from": "paper", "to": "paper", "columns": ["a", "b"]}}
     return Network.from_frames({"nodes": nodes, "relations": relations}, {"paper": table}, {"cites": cites})
 

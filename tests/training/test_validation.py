@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from heterformer.batches.batcher import Batcher
@@ -22,10 +23,13 @@ from heterformer.models.baselines.mean_sage import MeanSage
 from heterformer.models.inference import center_vectors
 from heterformer.network.split.draw import make_split
 from heterformer.network.split.options import SplitOptions
+from heterformer.network.split.pairs import Pairs
+from heterformer.network.split.split import TimeCuts
 from heterformer.training.loop import Trainer
 from heterformer.training.run import Run
-from heterformer.training.validation import chance_prec, in_batch_metrics
+from heterformer.training.validation import chance_prec, in_batch_metrics, validated_pairs
 from tests.learning import tiny_model, tiny_network, tiny_options, tiny_reader, tiny_tokens
+from tests.shop import timed_shop
 
 
 def test_vectors_are_computed_in_the_precision_and_scores_in_single(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,6 +117,55 @@ def test_hidden_nodes_do_not_decide_when_to_stop(tmp_path: Path) -> None:
     (papers,) = [edges for edges in shown.edges if edges.neighbor_type == "paper"]
     assert not np.isin(papers.neighbor, hidden).any()
     assert len(papers.neighbor)
+
+
+def test_after_a_split_by_time_later_nodes_validate_with_what_they_have(tmp_path: Path) -> None:
+    """All of them are hidden from training; their known authors are not hidden from validation."""
+    trainer = new_trainer(tmp_path, split=SplitOptions(by="time"))
+    (pairs,) = trainer.validation_pairs.values()
+    assert np.array_equal(pairs, trainer.split.validation)
+    queries = np.unique(pairs[:, 0])
+    assert np.isin(queries, trainer.split.hidden["paper"]).all()
+    shown = trainer.validation.sample("paper", queries, evaluation_sampler(0))
+    neighbors = {edges.neighbor_type: edges.neighbor for edges in shown.edges}
+    assert all(len(some) for some in neighbors.values())
+    unknown = trainer.batcher.visible.without_texts("author")
+    assert len(unknown)
+    assert not np.isin(neighbors["author"], unknown).any()
+    years = tiny_network().times("paper")
+    (papers,) = [edges for edges in shown.edges if edges.neighbor_type == "paper"]
+    assert (years[papers.neighbor] <= years[queries[papers.center]]).all()
+    assert {"prec", "mrr"} <= trainer._evaluate().keys()
+
+
+def validated_of_shop(until: float) -> tuple[Pairs, Pairs, NDArray[np.bool_]]:
+    """Validation pairs if training ends at that day: all, those that count, and whose users are known."""
+    network = timed_shop()
+    split = replace(make_split(network, SplitOptions(by="time")), times=TimeCuts(until, 20.0))
+    visible = VisibleNetwork.for_validation(network, split)
+    times = network.edge_values("bought", "time")
+    assert times is not None
+    users = network.edges("bought")[0][times < until]
+    pairs = validated_pairs(visible, split, network.schema.predicted[0])
+    return split.validation, pairs, np.isin(split.validation[:, 0], users)
+
+
+def test_users_that_training_has_no_link_of_do_not_decide_when_to_stop(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    every, pairs, is_known = validated_of_shop(until=3.0)
+    assert 0 < is_known.sum() < len(every)
+    assert np.array_equal(pairs, every[is_known])
+    left_out = f"leaves out {(~is_known).sum()} of {len(every)} validation pairs of 'bought'"
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"{left_out}, of whose user nodes training has no link." in said
+
+
+def test_where_all_users_are_strangers_they_are_validated_on(capsys: pytest.CaptureFixture[str]) -> None:
+    every, pairs, is_known = validated_of_shop(until=1.0)
+    assert not is_known.any()
+    assert np.array_equal(pairs, every)
+    assert f"validates on {len(every)} of {len(every)} validation pairs" in capsys.readouterr().err
 
 
 def test_texts_of_hidden_nodes_are_not_prepared_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

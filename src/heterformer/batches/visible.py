@@ -80,6 +80,20 @@ class VisibleNetwork:
         return cls(network, split.hidden_pairs, split.hidden, before=cut, as_of=cut)
 
     @classmethod
+    def for_validation(cls, network: Network, split: Split) -> VisibleNetwork:
+        """What training sees; after a split by time also what later nodes have, as of the part's beginning.
+
+        All query nodes of the validation part may be later than training: without their own edges early
+        stopping would watch texts alone. Textless nodes that training has no edge of stay hidden, for their
+        embeddings are as they started.
+        """
+        training = cls.for_training(network, split)
+        if split.times is None:
+            return training
+        unknown = {t: training.without_texts(t) for t in network.schema.textless}
+        return cls(network, split.hidden_pairs, unknown, as_of=split.times.train_until)
+
+    @classmethod
     def for_evaluation(
         cls,
         network: Network,
@@ -116,6 +130,23 @@ class VisibleNetwork:
         """A digest of the pairs that each relation hides; of the whole network there are none."""
         schema, hidden = self.network.schema, {n: p for n, p in self._held_out.items() if len(p)}
         return {n: pairs_digest(self.network, schema.relation(n), pairs) for n, pairs in hidden.items()}
+
+    def without_hidden(self, pairs: Pairs, relation: Relation) -> Pairs:
+        """The pairs of a relation neither of whose ends is hidden."""
+        none = np.empty(0, dtype=np.int64)
+        shown = [
+            ~np.isin(pairs[:, side], self.hidden.get(node_type, none))
+            for side, node_type in enumerate((relation.source, relation.target))
+        ]
+        return pairs[np.logical_and(*shown)]
+
+    def without_texts(self, node_type: NodeType) -> Ints:
+        """The nodes of a type that have no visible edge to a node with text."""
+        schema = self.network.schema
+        rows = np.arange(schema.counts[node_type])
+        text_rich = [t for t in schema.neighbor_types_of(node_type) if t in schema.text_rich]
+        edges = [self.adjacency(node_type, t).counts(rows) for t in text_rich]
+        return rows[np.sum(edges, axis=0) == 0] if edges else rows
 
     def adjacency(self, center: NodeType, neighbor: NodeType) -> VisibleAdjacency:
         """The visible part of the adjacency of two types."""

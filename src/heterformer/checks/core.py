@@ -11,7 +11,7 @@ from heterformer.checks.vectors import check_vectors
 from heterformer.embedding.vectors import is_parquet, is_vectors_folder
 from heterformer.errors import InputError
 from heterformer.files import readable
-from heterformer.network.store import DESCRIPTION
+from heterformer.network.description import DESCRIPTION
 from heterformer.training.run_folder import CONFIG
 
 

@@ -8,8 +8,9 @@ from heterformer.checks.findings import Findings
 from heterformer.digests import tree_digests
 from heterformer.errors import InputError
 from heterformer.network.adjacency import REBUILD
+from heterformer.network.description import DESCRIPTION
 from heterformer.network.schema import NodeType
-from heterformer.network.store import DESCRIPTION, Network
+from heterformer.network.store import Network
 from heterformer.network.tokens import check_tokens
 
 TOKENS = "tokens"

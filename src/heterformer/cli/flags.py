@@ -17,8 +17,9 @@ from tyro.conf import Positional, Suppress
 
 from heterformer.errors import LONGEST_VALUE, InputError, OptionError
 from heterformer.options import expected
+from heterformer.precision import EARLIER_PRECISIONS
 from heterformer.search.options import SearchOptions
-from heterformer.training.options import current_tasks
+from heterformer.training.options import EARLIER_TASKS
 from heterformer.untrusted import is_text
 
 
@@ -196,7 +197,7 @@ def check_values(owner: Any, words: Sequence[str]) -> None:
 
 def _check_list(flag: str, values: Iterable[str], hint: Any) -> None:
     element = get_args(hint)[0]
-    for value in current_tasks(values):  # an earlier name of a task is a value, too
+    for value in values:
         if not _is_value(value, element):
             raise InputError(f"{flag} has {value!r}, expected {expected(element)}.")
 
@@ -213,9 +214,16 @@ def _is_value(value: str, hint: Any) -> bool:
         if part is type(None):
             if value == "None":
                 return True
-        elif get_origin(part) is not Literal or value in map(str, get_args(part)):
+        elif get_origin(part) is not Literal or value in (*map(str, get_args(part)), *earlier_names(part)):
             return True
     return False
+
+
+def earlier_names(hint: Any) -> dict[str, str]:
+    """The names that choices of a type had earlier, which are values, too, and their names of today."""
+    names = get_args(hint) if get_origin(hint) is Literal else ()
+    tables = (EARLIER_TASKS, EARLIER_PRECISIONS if "bf16" in names else {})
+    return {str(old): new for table in tables for old, new in table.items() if old and new in names}
 
 
 def search_flags() -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar, cast, get_args, get_origin
 from tyro.conf import Suppress
 from tyro.constructors import PrimitiveConstructorSpec, PrimitiveTypeInfo
 
-from heterformer.cli.flags import value_of
+from heterformer.cli.flags import earlier_names, value_of
 from heterformer.cli.help_texts import REGISTRY
 from heterformer.comparison.options import ComparedTrainingOptions
 from heterformer.comparison.variants import VARIED
@@ -24,8 +24,8 @@ from heterformer.models.options import (
     ModelOptions,
     TextlessOptions,
 )
-from heterformer.training.flat_options import flat_options, flattened, lacking, options_of_init
-from heterformer.training.options import EARLIER_TASKS, TrainingOptions, current_tasks
+from heterformer.training.flat_options import flat_options, flattened, lacking, options_of_init, split_of_run
+from heterformer.training.options import TrainingOptions
 from heterformer.training.presets import PRESETS
 from heterformer.training.warm_up_options import WarmUpOptions
 
@@ -40,13 +40,16 @@ OF_TEXTLESS_NODES = ("warm_up",)
 
 
 def training_defaults(
-    words: Sequence[str], every_model: bool = False, decided: Collection[str] = ()
+    words: Sequence[str],
+    every_model: bool = False,
+    decided: Collection[str] = (),
+    usual: Mapping[str, Any] | None = None,
 ) -> TrainingOptions:
     """What a command line's flags override: the options of its --model, --preset, --init and --config.
 
     A configuration overrides the model of --init, which overrides a preset. With
     ``every_model`` the options are those of all models at once. Options that the command has ``decided``
-    are not taken from a run's own file.
+    are not taken from a run's own file. ``usual`` are options that differ from the program's defaults.
     """
     if _is_help(words):  # it shows the defaults of the program
         model = _model(value_of(words, "model"), every_model)
@@ -65,7 +68,7 @@ def training_defaults(
     _check_flags(words, model)
     known = flat_options(TrainingOptions(model=model()))
     preset = PRESETS.get(value_of(words, "preset") or "", {})
-    values = {name: value for name, value in preset.items() if name in known}
+    values = dict(usual or {}) | {name: value for name, value in preset.items() if name in known}
     # A run's own file has all options of its model, wanted or not; in any other file each is wanted.
     others = {*EveryModelOptions.option_names(), *decided} - (set(known) - {*decided}) if is_saved else set()
     values |= {name: value for name, value in flat.items() if name not in others}
@@ -84,7 +87,7 @@ def comparison_defaults(words: Sequence[str]) -> ComparedTrainingOptions:
 
 
 def finetuning_defaults(words: Sequence[str]) -> FinetuneOptions:
-    """What the flags of fine-tuning override; the model's options are those of the run.
+    """What the flags of fine-tuning override; the model's options and its split are those of the run.
 
     The run is the first word that is one: flags may come before it. Otherwise it is the first word.
     """
@@ -98,12 +101,12 @@ def finetuning_defaults(words: Sequence[str]) -> FinetuneOptions:
         unused = {name for kind in MODEL_OPTIONS.values() for name in unused_options(kind)}
         hidden = unused if model is None else unused_options(type(model))
         return _shown(FinetuneOptions(model=ModelOptions() if model is None else model), hidden)
-    start = []
+    start, split = list[str](), dict[str, Any]()
     if run is not None:
         RunFolder(run).config()  # or it is not a run
-        start = [f"--init={run}"]
+        start, split = [f"--init={run}"], split_of_run(run)
     decided = ("init", "tasks", *vars(WarmUpOptions()))
-    return FinetuneOptions.from_options(training_defaults([*words, *start], decided=decided))
+    return FinetuneOptions.from_options(training_defaults([*words, *start], decided=decided, usual=split))
 
 
 def _model_of_run(run: str | None) -> ModelOptions | None:
@@ -115,18 +118,19 @@ def _model_of_run(run: str | None) -> ModelOptions | None:
 
 
 @REGISTRY.primitive_rule
-def _task(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[str] | None:
-    """A task, which may have the name that it had earlier; help shows the names of today."""
+def _renamed(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[str] | None:
+    """A choice that may have the name that it had earlier; help shows the names of today."""
     names: tuple[str, ...] = get_args(info.type) if get_origin(info.type) is Literal else ()
-    if not set(EARLIER_TASKS.values()) & set(names):
+    earlier = earlier_names(info.type)
+    if not earlier:
         return None
     return PrimitiveConstructorSpec(
         nargs=1,
         metavar="{" + ",".join(names) + "}",
-        instance_from_str=lambda words: current_tasks(words)[0],
+        instance_from_str=lambda words: earlier.get(words[0], words[0]),
         is_instance=lambda value: value in names,
-        str_from_instance=lambda task: [task],
-        choices=(*names, *EARLIER_TASKS),
+        str_from_instance=lambda name: [name],
+        choices=(*names, *earlier),
     )
 
 

@@ -30,6 +30,7 @@ from heterformer.files import file_lock, reading, replace_file, write_text
 from heterformer.metrics import RANKING_METRICS, Ranking, ranking_metrics
 from heterformer.models.options import EveryModelOptions
 from heterformer.network.store import Network
+from heterformer.precision import precision_of_vectors
 from heterformer.temporary import remove_path
 from heterformer.training.options import TrainingOptions
 from heterformer.training.run import Run
@@ -244,8 +245,7 @@ def query_ranks(run: Path) -> dict[Ranking, NDArray[np.int64]]:
 
 def rank_test_pairs(path: Path) -> None:
     """Leave the ranks of a run's test pairs and what they amount to, in the precision of its training."""
-    import torch
-
+    from heterformer.device import computing_in
     from heterformer.evaluation.link_prediction import predicted_pairs
     from heterformer.evaluation.model_ranking import link_prediction_ranks
     from heterformer.evaluation.open_run import open_run
@@ -253,7 +253,7 @@ def rank_test_pairs(path: Path) -> None:
     options = Run(path).options()
     opened = open_run(path, options.device)
     pair_set = predicted_pairs(opened.network, {"test": opened.split.test})[0]  # of the first relation
-    with torch.autocast(opened.model.device.type, torch.bfloat16, enabled=options.precision == "bf16"):
+    with computing_in(precision_of_vectors(options.precision), opened.model.device):
         (ranks,) = link_prediction_ranks(
             opened.model, opened.batcher, [pair_set], opened.seed, opened.run.path
         )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from heterformer.comparison.options import ComparisonOptions
 from heterformer.files import reading, write_text
 from heterformer.metrics import CLASSIFICATION_METRICS, CLUSTERING_METRICS
+from heterformer.precision import precision_of_vectors
 
 if TYPE_CHECKING:
     from heterformer.evaluation.open_run import OpenRun
@@ -59,7 +60,7 @@ def evaluate_labels(opened: OpenRun, options: ComparisonOptions) -> None:
     training = opened.run.options()
     label_options = EvaluateOptions(
         tasks=options.on_labels,
-        precision="bf16" if training.precision == "bf16" else "float32",
+        precision=precision_of_vectors(training.precision),
         labels=options.labels,
         classification=options.classification,
         clustering=options.clustering,

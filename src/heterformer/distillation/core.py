@@ -13,6 +13,7 @@ from torch import Tensor
 from heterformer.arrays import Ints
 from heterformer.batches.pairs import evaluation_sampler
 from heterformer.batches.visible import VisibleNetwork
+from heterformer.device import chosen_precision, computing_in
 from heterformer.distillation.options import DistillOptions
 from heterformer.distillation.training import StoredVectors, StudentTrainer, student_vectors
 from heterformer.embedding.embed import embed_to
@@ -106,9 +107,13 @@ def _test(opened: OpenRun, student: Student) -> dict[str, dict[str, float]]:
 
     test = {}
     sampler = evaluation_sampler(opened.seed)
-    with stored_neighbor_states(opened.model, opened.batcher, sampler, opened.run.path) as states:
+    device = opened.model.device
+    with (
+        computing_in(chosen_precision("auto", device), device),
+        stored_neighbor_states(opened.model, opened.batcher, sampler, opened.run.path) as states,
+    ):
         read = ModelVectors(opened.model, opened.batcher, opened.seed, states)
-        readers: dict[str, VectorsOf] = {"model": read.read_alone, "student": by_student}
+        readers: dict[str, VectorsOf] = {"model": read.cached_alone, "student": by_student}
         for name, reader in readers.items():
             visible = opened.batcher.visible
             (ranks,) = rank_pairs([pairs], read.cached, visible, read.scorer, read_alone=reader)

@@ -178,7 +178,8 @@ class StudentTrainer:
     def validation_prec(self) -> float:
         """PREC of the validation pairs, queries being texts that the student reads."""
         schema = self.visible.network.schema
-        pairs = self.split.without_hidden(self.split.validation, self.relation)
+        shown = VisibleNetwork.for_validation(self.visible.network, self.split)
+        pairs = shown.without_hidden(self.split.validation, self.relation)
         queries = student_vectors(self.student, self.stored.tokens, self._text_rows(0, pairs))
         keys = self.stored.of_nodes(self.relation.target, pairs[:, 1])
         key_rows = torch.from_numpy(np.ascontiguousarray(pairs[:, 1]))

@@ -28,9 +28,10 @@ from heterformer.network.store import Network
 from heterformer.options import with_keywords
 from heterformer.progress import say
 from heterformer.states.row_file import PART
+from heterformer.states.text_states import TextStates
 from heterformer.temporary import remove_path
 from heterformer.training.run import Run
-from heterformer.untrusted import check_no_links_out, short_repr
+from heterformer.untrusted import check_no_links_out, checked_path, short_repr
 
 MANIFEST = "manifest.json"
 
@@ -144,18 +145,21 @@ def embed_to(
     processes: ProcessGroup | None = None,
     visible: VisibleNetwork | None = None,
     part: int = PART,
+    texts: TextStates | None = None,
 ) -> Vectors:
     """Write vectors of every node: a Parquet table if the name ends so, else a folder of NumPy arrays.
 
     What is computed is kept beside ``out`` until it is whole: after a kill the same call resumes from there.
     Several processes divide the nodes and write a folder of Parquet tables, one each. ``visible`` may hide
-    edges; the output says which. ``part`` nodes are written at once.
+    edges; the output says which. ``part`` nodes are written at once. ``texts`` are states of all texts that
+    the caller has computed already, in the same precision.
     """
-    out, processes = Path(out), processes or ProcessGroup()
+    out = checked_path(out, "the output", "the path of a file or folder")
+    processes = processes or ProcessGroup()
     with processes.main_process_first():
         check_place(out, processes.world_size)
         visible_network = visible or VisibleNetwork.whole(network)
-        work = Embedding(model, visible_network, options, tokenizer, since, processes, part)
+        work = Embedding(model, visible_network, options, tokenizer, since, processes, part, texts=texts)
     folder = out.with_name(f".{out.name}.work")
     with ExitStack() as held:
         with processes.main_process_first():

@@ -15,7 +15,8 @@ from heterformer.arrays import Ints
 from heterformer.batches.assembly import SampledEdges, SecondHop, TextlessEnd, assemble
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.errors import InputError
-from heterformer.models.contract import HeterogeneousEncoder, NodeEncoder
+from heterformer.models.contract import NodeEncoder
+from heterformer.models.heterogeneous import HeterogeneousEncoder
 from heterformer.models.inference import evaluating, plm_vectors
 from heterformer.models.known_nodes import KnownNodes
 from heterformer.models.text_encoder import NeighborRows, TextEncoder

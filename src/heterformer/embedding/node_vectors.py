@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heterformer.arrays import Ints
-from heterformer.embedding.vectors import Vectors, written_metadata
+from heterformer.embedding.vectors import Vectors, noted_metadata
 from heterformer.errors import InputError
 from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
 from heterformer.stored import read_parquet
+from heterformer.untrusted import short_list
 
 AT_ONCE = 512  # vectors that are looked at
 FOREIGN = "expected what 'heterformer embed' wrote or a Parquet table with the columns id, vector and type"
@@ -71,9 +72,7 @@ def hidden_pairs(path: Path) -> dict[str, str] | None:
 
     What 'heterformer embed' wrote before it noted this was made of the whole network.
     """
-    if path.is_dir():
-        return dict(Vectors.open(path).metadata.get("hidden_pairs", {}))
-    metadata = written_metadata(path)
+    metadata = noted_metadata(path)
     return None if metadata is None else dict(metadata.get("hidden_pairs", {}))
 
 
@@ -86,7 +85,7 @@ def _read_table(path: Path, network: Network) -> dict[NodeType, tuple[pl.Series,
         raise InputError(f"{path}: holds no vectors, {FOREIGN} ({reason}).") from None
     for name in ("id", "vector"):
         if name not in frame.columns:
-            raise InputError(f"{path}: has no column {name!r}, found {', '.join(frame.columns)}.")
+            raise InputError(f"{path}: has no column {name!r}, found {short_list(frame.columns)}.")
     if "type" not in frame.columns:
         frame = frame.with_columns(type=pl.lit(network.schema.query_type))
     if not len(frame):

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from heterformer.options import check_at_least, check_seed
-
-Precision = Literal["float32", "bf16"]
+from heterformer.precision import Precision
 
 
 @dataclass(frozen=True)
@@ -24,8 +23,9 @@ class EmbedOptions:
     """Data type of the written vectors."""
     states_dtype: Literal["float32", "float16"] = "float32"
     """Data type of the text states, which are kept on disk meanwhile; float16 halves the space and rounds."""
-    precision: Precision = "float32"
-    """Precision of matrix products; bf16 rounds, and is faster on hardware that supports it."""
+    precision: Precision = "auto"
+    """Precision of matrix products; bf16 rounds, and 'auto' is bf16 where the processor has instructions for
+    it, or the precision of the vectors that are continued."""
     states: Literal["shared", "own"] = "shared"
     """With several processes: share one file of text states, or let each compute those that it needs."""
     h0: bool = False

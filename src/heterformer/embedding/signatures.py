@@ -9,7 +9,8 @@ import numpy as np
 from heterformer.arrays import Ints
 from heterformer.batches.assembly import SecondHop, assemble
 from heterformer.batches.batch import Batch, Neighbors
-from heterformer.models.contract import HeterogeneousEncoder, NodeEncoder
+from heterformer.models.contract import NodeEncoder
+from heterformer.models.heterogeneous import HeterogeneousEncoder
 from heterformer.models.inference import neighbor_text_rows
 from heterformer.models.textless import TextlessNodes
 from heterformer.network.encoding import AttributeRows

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +22,7 @@ from heterformer.arrays import Ints
 from heterformer.batches.batcher import SampledNodes
 from heterformer.batches.stable import StableSampler
 from heterformer.batches.visible import VisibleNetwork
-from heterformer.device import say_if_slow
+from heterformer.device import chosen_precision, computing_in, say_if_slow
 from heterformer.distributed import ProcessGroup
 from heterformer.embedding.neighborhoods import AGAIN, SampledParts
 from heterformer.embedding.options import EmbedOptions
@@ -32,13 +33,15 @@ from heterformer.embedding.vectors import (
     Chunk,
     Layout,
     join_parts,
+    noted_precision,
     part_name,
     write_part,
     write_vectors,
 )
-from heterformer.errors import OptionError
+from heterformer.errors import InputError, OptionError
 from heterformer.files import reading, replace_folder
-from heterformer.models.contract import HeterogeneousEncoder, NodeEncoder
+from heterformer.models.contract import NodeEncoder
+from heterformer.models.heterogeneous import HeterogeneousEncoder
 from heterformer.models.inference import (
     TOKENS,
     StoredStates,
@@ -49,6 +52,7 @@ from heterformer.models.inference import (
     sampled_vectors,
 )
 from heterformer.network.schema import NodeType, check_schema
+from heterformer.precision import ComputedPrecision
 from heterformer.progress import Bar, progress_bar
 from heterformer.states.neighbor_states import NeighborStates
 from heterformer.states.row_file import PART, RowFile, kept_array
@@ -69,11 +73,17 @@ class Embedding:
         processes: ProcessGroup | None = None,
         part: int = PART,
         tokens_per_batch: int = TOKENS,
+        texts: TextStates | None = None,
     ) -> None:
-        """``part`` nodes are written at once, and at most ``tokens_per_batch`` tokens read at once."""
-        self.processes = processes or ProcessGroup()
+        """``part`` nodes are written at once, and at most ``tokens_per_batch`` tokens read at once.
+
+        ``texts`` are the states of all texts, if the caller has them already, under the same weights and in
+        the same precision.
+        """
+        self.processes, self._texts = processes or ProcessGroup(), texts
         self.part, self.tokens_per_batch = part, tokens_per_batch
-        self.trained, self.visible, self.options = model.eval(), visible, options or EmbedOptions()
+        self.trained, self.visible, options = model.eval(), visible, options or EmbedOptions()
+        self.options = replace(options, precision=_precision(options, since, model.device))
         self.network, self.schema = visible.network, visible.network.schema
         check_schema(model.schema, self.schema)
         # As in training, whatever another network would have by itself.
@@ -178,9 +188,9 @@ class Embedding:
         todo = {t: self._own_missing(file) for t, file in self.vectors.items()}
         self._states: StoredStates | None = None
         if self.processes.any(any(todo.values())) or self._aggregating:
-            say_if_slow(self.options.precision, self.model.device)
-            fast = self.options.precision == "bf16"
-            with torch.autocast(self.model.device.type, torch.bfloat16, enabled=fast):
+            precision, device = self.options.precision, self.model.device
+            say_if_slow(precision, device)
+            with computing_in(precision, device):
                 self._states = self._stored_states(folder, todo)
                 self._fill(todo, self._states)
         self.processes.barrier()
@@ -222,7 +232,7 @@ class Embedding:
         every = near if self.second_hop is None else self._with_further(near, processes)
         dtype, sizes = np.dtype(self.options.states_dtype), (self.part, self.tokens_per_batch)
         store = folder / f"states{name}"
-        texts = TextStates(store, self.model, self.tokens, every, dtype, processes, *sizes)
+        texts = self._texts or TextStates(store, self.model, self.tokens, every, dtype, processes, *sizes)
         texts.fill()
         if self.second_hop is None:
             return texts
@@ -374,6 +384,15 @@ class Embedding:
         extra = {"h0": h0.astype(self.options.dtype)} if self._with_h0(node_type) else {}
         signatures = self._signatures.textless(node_type)[part]
         return Chunk(node_type, ids, vectors.astype(self.options.dtype), signatures, extra)
+
+
+def _precision(options: EmbedOptions, since: Path | None, device: torch.device) -> ComputedPrecision:
+    """For ``auto`` that of the earlier vectors, which could not be continued in another one."""
+    precision = options.precision
+    if precision == "auto" and since is not None:
+        with suppress(InputError):  # which is told when they are opened to be continued
+            precision = noted_precision(since) or precision
+    return chosen_precision(precision, device)
 
 
 def _row_slices(rows: slice) -> Iterator[slice]:

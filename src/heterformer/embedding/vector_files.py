@@ -15,7 +15,7 @@ from heterformer.errors import InputError
 from heterformer.files import damaged, reading
 from heterformer.network.schema import NodeType
 from heterformer.stored import map_array, open_parquet, parquet_batches, read_json
-from heterformer.untrusted import check_file_name
+from heterformer.untrusted import check_file_name, short_list
 
 KEY = b"heterformer"  # of our entry in a Parquet file's metadata
 SEALED = b"heterformer.sealed"  # of the entry that says that a table has digests
@@ -63,7 +63,7 @@ def table_schema(path: Path, typed: bool = True) -> pa.Schema:
         raise InputError(f"{path}: holds no vectors, {EXPECTED} ({reason}).") from None
     for name in ("id", "type", "vector") if typed else ("id", "vector"):
         if name not in schema.names:
-            raise InputError(f"{path}: has no column {name!r}, found {', '.join(schema.names)}.")
+            raise InputError(f"{path}: has no column {name!r}, found {short_list(schema.names)}.")
     kind = schema.field("vector").type
     if not is_vector(kind):
         raise InputError(f"{path}: column 'vector' holds {kind}, expected lists of numbers.")

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -43,7 +43,9 @@ from heterformer.files import (
 )
 from heterformer.network.hashes import Hashes
 from heterformer.network.schema import NodeType
+from heterformer.precision import ComputedPrecision
 from heterformer.stored import open_parquet, parquet_batches, read_json
+from heterformer.untrusted import checked_path
 
 ROWS = 16_384  # written or read at a time
 
@@ -90,6 +92,17 @@ def written_metadata(path: Path) -> dict[str, Any] | None:
             return None if content is None else dict(json.loads(content))
     except InputError:
         return None
+
+
+def noted_metadata(path: Path) -> Mapping[str, Any] | None:
+    """What the writer of a table or a folder of vectors noted; None of a table that was not written here."""
+    return Vectors.open(path).metadata if path.is_dir() else written_metadata(path)
+
+
+def noted_precision(path: Path) -> ComputedPrecision | None:
+    """The precision that vectors were computed in, if they say so."""
+    precision = (noted_metadata(path) or {}).get("precision")
+    return next((known for known in get_args(ComputedPrecision) if known == precision), None)
 
 
 def is_vectors_folder(path: Path) -> bool:
@@ -244,7 +257,7 @@ class Vectors:
             >>> vectors = Vectors.open("papers.parquet")
             >>> matrix = vectors.matrix("paper")  # (n, d), rows in the order of vectors.ids("paper")
         """
-        path = readable(Path(path))
+        path = readable(checked_path(path, "the place of the vectors", "the path of a file or folder"))
         return cls(path, *(opened_folder(path) if path.is_dir() else opened_table(path)), rows_at_once)
 
     def ids(self, node_type: NodeType) -> list[str]:

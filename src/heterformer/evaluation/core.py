@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from heterformer.arrays import Ints
 from heterformer.batches.pairs import evaluation_sampler
 from heterformer.batches.visible import EvaluatedPart, VisibleNetwork
-from heterformer.device import say_if_slow
+from heterformer.device import chosen_precision, computing_in, say_if_slow
 from heterformer.distributed import ProcessGroup
 from heterformer.embedding.node_vectors import NodeVectors, Vectorized, looked_up
 from heterformer.errors import InputError
 from heterformer.evaluation.classification import ClassificationResult, classify
 from heterformer.evaluation.clustering import ClusteringResult, cluster
 from heterformer.evaluation.link_prediction import LinkPrediction, PairSet, Ranks, predicted_pairs
-from heterformer.evaluation.model_ranking import ModelVectors, rank_with_model
+from heterformer.evaluation.model_ranking import ModelVectors, vectors_alone
 from heterformer.evaluation.notes import Notes
 from heterformer.evaluation.open_run import OpenRun, open_run
 from heterformer.evaluation.options import LABEL_TASKS, EvaluateOptions
@@ -35,9 +35,10 @@ from heterformer.network.split.other_pairs import draw_other_pairs, other_relati
 from heterformer.network.split.pairs import Pairs
 from heterformer.network.split.split import Split
 from heterformer.network.store import Network
+from heterformer.options import with_keywords
 from heterformer.search.store import SearchStore
 from heterformer.states.neighbor_states import neighbor_states
-from heterformer.states.text_states import stored_states
+from heterformer.states.text_states import TextStates, stored_states
 
 Setting = Literal["transductive", "inductive"]  # nodes that training has seen, or those it has not
 
@@ -101,7 +102,7 @@ def evaluate(
         >>> evaluation = evaluate("runs/papers", tasks=("link_prediction",), parts=("test",))
         >>> evaluation.link_prediction[0].metrics["mrr"]
     """
-    options = replace(options or EvaluateOptions(), **changes)
+    options = with_keywords(options or EvaluateOptions(), changes)
     if options.split is not None:
         raise InputError("split is for vectors from elsewhere; a run is evaluated on its own split.")
     return evaluate_run(open_run(run, options.device, network), options, for_map=False)[0]
@@ -118,21 +119,39 @@ def evaluate_run(
 
     Several processes share the ranking, which takes the time; the main process does the rest.
     """
-    processes = processes or ProcessGroup()
+    processes, options = processes or ProcessGroup(), with_chosen_precision(options, opened)
     evaluation, notes = Evaluation(opened.network), Notes(list(opened.notes))
     with processes.main_process_first():
         labels = _labels(evaluation.network, opened.model.embedded_types, options, notes)
-    if options.wants("link_prediction"):
-        evaluation = _links_of_run(evaluation, opened, options, notes, processes)
-    if not processes.is_main:
-        return evaluation, {}
     vectors: Vectorized = {}
-    if labels or (for_map and options.wants("map")):
-        device, precision = options.device, options.precision
-        store = SearchStore.open(opened.run, opened.network, device=device, precision=precision)
-        vectors = {t: NodeVectors.from_matrix(store.matrix(t)) for t in store.types}
+    with ExitStack() as held:
+        texts: TextStates | None = None
+        if options.wants("link_prediction"):
+            with _computing(options, opened):
+                states = stored_states(opened.model, opened.batcher.tokens, opened.run.path, processes)
+                texts = held.enter_context(states)
+                evaluation = _links_of_run(evaluation, opened, options, notes, processes, texts)
+        if processes.world_size > 1:  # the others do not wait for what the main process does alone
+            held.close()
+            texts = None
+        if not processes.is_main:
+            return evaluation, {}
+        if labels or (for_map and options.wants("map")):
+            vectors = _vectors_of_run(opened, options, texts)
     _on_labels(evaluation, labels, vectors, opened.split.hidden, options, notes)
     return replace(evaluation, notes=notes.sentences), vectors
+
+
+def _vectors_of_run(opened: OpenRun, options: EvaluateOptions, texts: TextStates | None) -> Vectorized:
+    """Of the whole network, as searching keeps them; ``texts`` are what link prediction has read already."""
+    device, precision = options.device, options.precision
+    store = SearchStore.open(opened.run, opened.network, device=device, precision=precision, texts=texts)
+    return {t: NodeVectors.from_matrix(store.matrix(t)) for t in store.types}
+
+
+def with_chosen_precision(options: EvaluateOptions, opened: OpenRun) -> EvaluateOptions:
+    """The options with the precision that 'auto' is for the run's device: one for all tasks of a report."""
+    return replace(options, precision=chosen_precision(options.precision, opened.model.device))
 
 
 def evaluate_vectors(
@@ -159,7 +178,12 @@ def evaluate_vectors(
 
 
 def _links_of_run(
-    evaluation: Evaluation, opened: OpenRun, options: EvaluateOptions, notes: Notes, processes: ProcessGroup
+    evaluation: Evaluation,
+    opened: OpenRun,
+    options: EvaluateOptions,
+    notes: Notes,
+    processes: ProcessGroup,
+    texts: TextStates,
 ) -> Evaluation:
     """The predicted relations' held-out pairs, then those of all others that the model can rank."""
     network, model, split = opened.network, opened.model, opened.split
@@ -170,33 +194,38 @@ def _links_of_run(
     # are compared between runs, are of all neighbours that training had.
     hiding = VisibleNetwork.for_evaluation(network, split, drawn)
     hiding_batcher = opened.batcher.showing(hiding)
-    say_if_slow(options.precision, model.device)
-    fast = torch.autocast(model.device.type, torch.bfloat16, enabled=options.precision == "bf16")
     sampler, folder = evaluation_sampler(opened.seed), opened.run.path
     ranks: list[Ranks] = []
     at_widths: dict[int, list[Ranks]] = {width: [] for width in model.widths[1:]}
     lists: list[RecommendationResult] = []
-    with fast, stored_states(model, opened.batcher.tokens, folder, processes) as texts:
-        for part, pair_sets in by_part.items():
-            as_of = opened.for_part(part)
-            batcher = as_of.batcher
-            with neighbor_states(as_of.model, batcher, sampler, texts, folder, processes) as states:
-                read = ModelVectors(as_of.model, batcher, opened.seed, states)
-                ranks += read.rank(pair_sets, processes)
-                for width, ranks_at_width in at_widths.items():
-                    ranks_at_width += read.rank(pair_sets, processes, width=width)
-                lists += recommendations(
-                    pair_sets, read.cached, batcher.visible, read.scorer, split.hidden, processes=processes
-                )
-        if others:
-            with neighbor_states(model, hiding_batcher, sampler, texts, folder, processes) as states:
-                ranks += rank_with_model(model, hiding_batcher, others, opened.seed, states, processes)
+    alone = vectors_alone(model, opened.batcher, opened.seed, texts)  # whatever is hidden of their neighbours
+    for part, pair_sets in by_part.items():
+        as_of = opened.for_part(part)
+        batcher = as_of.batcher
+        with neighbor_states(as_of.model, batcher, sampler, texts, folder, processes) as states:
+            read = ModelVectors(as_of.model, batcher, opened.seed, states, alone)
+            ranks += read.rank(pair_sets, processes)
+            for width, ranks_at_width in at_widths.items():
+                ranks_at_width += read.rank(pair_sets, processes, width=width)
+            lists += recommendations(
+                pair_sets, read.cached, batcher.visible, read.scorer, split.hidden, processes=processes
+            )
+    if others:
+        with neighbor_states(model, hiding_batcher, sampler, texts, folder, processes) as states:
+            ranks += ModelVectors(model, hiding_batcher, opened.seed, states, alone).rank(others, processes)
     figures = _results([*predicted, *others], ranks, network)
     by_width = {model.width: figures[: len(predicted)]} if at_widths else {}
     by_width |= {width: _results(predicted, ranks, network) for width, ranks in at_widths.items()}
     notes.sentences.extend(note for one in figures for note in one.chance_notes())
-    seen = tuple(n for n in drawn if n not in split.others)
+    seen = _shown_in_training(network, split, drawn)
     return replace(evaluation, link_prediction=figures, by_width=by_width, recommendation=lists, seen=seen)
+
+
+def _computing(options: EvaluateOptions, opened: OpenRun) -> AbstractContextManager[object]:
+    """In the precision that was chosen."""
+    precision, device = chosen_precision(options.precision, opened.model.device), opened.model.device
+    say_if_slow(precision, device)
+    return computing_in(precision, device)
 
 
 def _pair_sets_by_part(opened: OpenRun, options: EvaluateOptions) -> dict[EvaluatedPart, list[PairSet]]:
@@ -288,6 +317,18 @@ def _other_pair_sets(
                 notes.sentences.append(f"{relation.name}: not ranked; {only}.")
     pair_sets = [PairSet("test", network.schema.relation(name), drawn) for name, drawn in pairs.items()]
     return pair_sets, pairs
+
+
+def _shown_in_training(network: Network, split: Split, pairs: Mapping[str, Pairs]) -> tuple[str, ...]:
+    """The relations of whose pairs training saw some; after a split by time the test is too late for that."""
+    training, seen = VisibleNetwork.for_training(network, split), []
+    for name, asked in pairs.items():
+        relation = network.schema.relation(name)
+        view = training.adjacency(relation.source, relation.target)
+        start, stop = view.adjacency.between(*np.ascontiguousarray(asked.T))
+        if (view.rank(stop) > view.rank(start)).any():
+            seen.append(name)
+    return tuple(seen)
 
 
 def _rankable(relation: Relation, types: tuple[NodeType, ...], notes: Notes) -> bool:

@@ -52,7 +52,9 @@ class EarlierReport:
         rest = [task for task in before["tasks"] or TASKS if not options.wants(task)]
         now = json.loads(json.dumps(asdict(options)))
         same = all(self.values.get(name) == value for name, value in about.items())
-        valid = [t for t in rest if same and all(now[n] == before.get(n, now[n]) for n in DECIDING[t])]
+        irrelevant = {"precision"} if "vectors" in about else set()  # those of a file are computed already
+        deciding = {task: [n for n in DECIDING[task] if n not in irrelevant] for task in rest}
+        valid = [t for t in rest if same and all(now[n] == before.get(n, now[n]) for n in deciding[t])]
         kept = {task: results for task in valid if (results := self._results(task)) is not None}
         if gone := [task for task in rest if task not in valid]:
             differing = "another model or other options" if not same else "other options"

@@ -16,7 +16,7 @@ from heterformer.metrics import (
     RANKING_METRICS,
     Ranking,
     RankingMetric,
-    chance_range,
+    chance_verdict,
     metric_heading,
     no_better_than_chance,
     ranking_metrics,
@@ -58,12 +58,12 @@ class LinkPrediction:
         return (*RANKING_METRICS, *(QUERY_ALONE_METRICS if self.query_alone else ()))
 
     def chance_notes(self) -> list[str]:
-        """A sentence for each reading of the queries whose PREC is no better than chance."""
+        """A sentence for each reading of the queries whose PREC chance may explain."""
         chance, metrics, heading = self.chance["prec"], self.metrics, metric_heading("prec")
         readings = {"prec": self.part, f"{ALONE}prec": f"{self.part}, query alone"}
-        guessing = chance_range(chance, self.pairs)
+        verdict = chance_verdict(chance, self.pairs)
         return [
-            f"{self.relation} ({words}): {heading} {metrics[name]:.4f} is no better than chance ({guessing})."
+            f"{self.relation} ({words}): {heading} {metrics[name]:.4f} {verdict}."
             for name, words in readings.items()
             if name in metrics and no_better_than_chance(metrics[name], chance, self.pairs)
         ]

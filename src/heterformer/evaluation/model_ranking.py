@@ -33,34 +33,38 @@ def link_prediction_ranks(
 ) -> list[Ranks]:
     """The ranks of each pair set's keys, in the order of its pairs. Text states are kept in ``folder``."""
     with stored_neighbor_states(model, batcher, evaluation_sampler(seed), folder, processes) as states:
-        return rank_with_model(model, batcher, pair_sets, seed, states, processes, sizes)
+        return ModelVectors(model, batcher, seed, states).rank(pair_sets, processes, sizes)
 
 
-def rank_with_model(
-    model: NodeEncoder,
-    batcher: Batcher,
-    pair_sets: Sequence[PairSet],
-    seed: int,
-    states: StoredStates,
-    processes: ProcessGroup | None = None,
-    sizes: RankingSizes | None = None,
-) -> list[Ranks]:
-    """The same with stored states of neighbours. The batcher must hide the pairs to be ranked.
+def vectors_alone(model: NodeEncoder, batcher: Batcher, seed: int, states: StoredStates) -> VectorCache:
+    """Vectors of text-rich nodes without their neighbours, each read once: no hidden pair changes them."""
+    without_neighbors, sampler = Batcher(batcher.visible, batcher.tokens, {}), evaluation_sampler(seed)
 
-    Every node is read once with its neighbours, whatever its roles, and queries once more alone.
-    """
-    return ModelVectors(model, batcher, seed, states).rank(pair_sets, processes, sizes)
+    def read(node_type: NodeType, rows: Ints) -> Tensor:
+        return center_vectors(model, without_neighbors, node_type, rows, sampler, states)
+
+    return VectorCache(read, batcher.schema.counts)
 
 
 class ModelVectors:
-    """What a model says of nodes whose neighbours ``batcher`` shows: their vectors, and scores of pairs."""
+    """What a model says of nodes whose neighbours ``batcher`` shows: their vectors, and scores of pairs.
 
-    def __init__(self, model: NodeEncoder, batcher: Batcher, seed: int, states: StoredStates) -> None:
+    The batcher must hide the pairs to be ranked. Every node is read once with its neighbours, whatever its
+    roles; ``alone`` has queries without theirs, and may be shared with other batchers of the network.
+    """
+
+    def __init__(
+        self,
+        model: NodeEncoder,
+        batcher: Batcher,
+        seed: int,
+        states: StoredStates,
+        alone: VectorCache | None = None,
+    ) -> None:
         self.model, self.batcher, self.states = model, batcher, states
         self.sampler = evaluation_sampler(seed)
-        self.without_neighbors = Batcher(batcher.visible, batcher.tokens, {})
         self.cached = VectorCache(self.vectors, batcher.schema.counts)  # a node is query, key and candidate
-        self.cached_alone = VectorCache(self.read_alone, batcher.schema.counts)  # for every width
+        self.cached_alone = alone or vectors_alone(model, batcher, seed, states)  # for every width
 
     def rank(
         self,
@@ -86,9 +90,6 @@ class ModelVectors:
 
     def vectors(self, node_type: NodeType, rows: Ints) -> Tensor:
         return vectors_of_type(self.model, self.batcher, node_type, rows, self.sampler, self.states)
-
-    def read_alone(self, node_type: NodeType, rows: Ints) -> Tensor:
-        return center_vectors(self.model, self.without_neighbors, node_type, rows, self.sampler, self.states)
 
     def scorer(self, relation: Relation) -> Scorer:
         def scores(queries: Tensor, keys: Tensor) -> Tensor:

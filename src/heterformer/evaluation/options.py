@@ -7,11 +7,11 @@ from typing import Annotated, Literal, get_args
 
 from tyro.conf import arg
 
-from heterformer.embedding.options import Precision
 from heterformer.errors import OptionError
 from heterformer.maps.options import MapOptions
 from heterformer.network.label_options import LabelOptions
 from heterformer.options import check_above, check_at_least, check_seed
+from heterformer.precision import Precision
 
 LabelTask = Literal["classification", "clustering"]
 LABEL_TASKS: tuple[LabelTask, ...] = get_args(LabelTask)
@@ -83,9 +83,9 @@ class EvaluateOptions:
     split: str | None = None
     """For vectors from a file: the split whose pairs to rank, which 'heterformer split' or a run wrote; nodes
     that it hides from training are classified separately."""
-    precision: Precision = "float32"
-    """Precision of matrix products that make a run's vectors; bf16 is faster where the processor has it,
-    and rounds."""
+    precision: Precision = "auto"
+    """Precision of matrix products that make a run's vectors; bf16 rounds, and 'auto' is bf16 where the
+    processor has instructions for it."""
     labels: LabelOptions = field(default_factory=LabelOptions)
     """Which labels count as classes."""
     classification: ClassificationOptions = field(default_factory=ClassificationOptions)

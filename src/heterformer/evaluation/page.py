@@ -29,6 +29,7 @@ from heterformer.evaluation.tables import (
 )
 from heterformer.files import write_text
 from heterformer.network.store import Network
+from heterformer.precision import Precision
 from heterformer.tables import Sheet
 from heterformer.training.options import TrainingOptions
 
@@ -125,9 +126,12 @@ def about_vectors(path: Path, network: Network, vectors: Vectorized) -> dict[str
     }
 
 
-def how_evaluated(commands: ReportCommands, options: EvaluateOptions) -> dict[str, Any]:
+def how_evaluated(
+    commands: ReportCommands, options: EvaluateOptions, precision: Precision | None
+) -> dict[str, Any]:
     """The command that gives the same figures, and all options, those that are as usual included."""
     return {
+        "precision": precision,
         "command": commands.evaluate(options),
         "all_flags": commands.all_flags(options),
         "options": asdict(replace(options, json=False)),
@@ -141,14 +145,18 @@ def write_report(
     out: Path,
     drawn: Sequence[Path],
     options: EvaluateOptions,
+    precision: Precision | None,
 ) -> Reported:
-    """``report.md`` and ``report.json`` in the folder ``out``; what is there of other tasks may stay."""
+    """``report.md`` and ``report.json`` in the folder ``out``; what is there of other tasks may stay.
+
+    ``precision`` is what the vectors were computed in, if that is known.
+    """
     figures = list(drawn)
     if earlier := EarlierReport.open(out / VALUES):
         evaluation, options = earlier.joined(evaluation, about, options)
         figures += [path for path in earlier.figures(options) if path not in figures]
     names = [path.relative_to(out).as_posix() for path in figures]
-    about = {**about, "evaluation": how_evaluated(commands, options), "figures": names}
+    about = {**about, "evaluation": how_evaluated(commands, options, precision), "figures": names}
     write_text(out / VALUES, json.dumps(as_json(evaluation, about), indent=1, ensure_ascii=False))
     write_text(out / PAGE, as_markdown(evaluation, about))
     return evaluation, about
@@ -182,7 +190,8 @@ def as_markdown(evaluation: Evaluation, about: Mapping[str, Any]) -> str:
         if name == "map.png" and "map.html" in drawn:
             parts.append(f"[The same to explore, with names and search]({drawn['map.html']}).")
     how = about["evaluation"]
-    parts += ["## How it was evaluated", f"```\n{how['command']}\n```"]
+    computed = [f"Vectors were computed in {how['precision']}."] if how["precision"] else []
+    parts += ["## How it was evaluated", *computed, f"```\n{how['command']}\n```"]
     parts.append(f"With every option, seeds included:\n\n```\n{_wrapped(how['all_flags'])}\n```")
     if evaluation.notes:
         parts += ["## Notes", "\n".join(f"- {markdown_text(note)}" for note in evaluation.notes)]

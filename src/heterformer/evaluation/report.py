@@ -7,8 +7,9 @@ from pathlib import Path
 
 from heterformer.distributed import ProcessGroup
 from heterformer.embedding.node_vectors import Vectorized, given_vectors, hidden_pairs
+from heterformer.embedding.vectors import noted_precision
 from heterformer.errors import InputError, OptionError
-from heterformer.evaluation.core import Evaluation, evaluate_run, evaluate_vectors
+from heterformer.evaluation.core import Evaluation, evaluate_run, evaluate_vectors, with_chosen_precision
 from heterformer.evaluation.notes import Notes
 from heterformer.evaluation.open_run import open_run
 from heterformer.evaluation.options import EvaluateOptions
@@ -41,6 +42,7 @@ def report_on_run(
                 problem = "applies only to vectors; a run uses its own split."
                 raise OptionError(options, "split", problem)
             opened = open_run(path, options.device, network)
+            options = with_chosen_precision(options, opened)
             _check_map(opened.network, options)
             if processes.is_main:
                 held.enter_context(_report_lock(out))
@@ -51,7 +53,8 @@ def report_on_run(
             return evaluation, {}
         out.mkdir(parents=True, exist_ok=True)
         figures = draw_run(opened.run, out / "figures") + _map(evaluation, vectors, out, options)
-        return write_report(evaluation, about_run(opened, commands), commands, out, figures, options)
+        about = about_run(opened, commands)
+        return write_report(evaluation, about, commands, out, figures, options, options.precision)
 
 
 def report_on_vectors(
@@ -66,7 +69,7 @@ def report_on_vectors(
         evaluation = evaluate_vectors(network, vectors, options, hidden_pairs(file))
         out.mkdir(parents=True, exist_ok=True)
         figures, about = _map(evaluation, vectors, out, options), about_vectors(file, network, vectors)
-        return write_report(evaluation, about, commands, out, figures, options)
+        return write_report(evaluation, about, commands, out, figures, options, noted_precision(file))
 
 
 def _check_folder(out: Path) -> None:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,14 +17,16 @@ from heterformer.finetuning.options import finetuning_options
 from heterformer.network.split.split import PARTS as PART_NAMES
 from heterformer.network.stratified import PARTS, TEST, VALIDATION
 from heterformer.network.target_options import SupervisedTask
-from heterformer.network.targets import Targets, node_targets
+from heterformer.network.targets import Targets
+from heterformer.precision import precision_of_vectors
 from heterformer.prediction.core import Predictor
 from heterformer.prediction.options import PredictOptions
 from heterformer.training.calibration import calibration_error
+from heterformer.training.flat_options import split_of_run
 from heterformer.training.keywords import training_options
 from heterformer.training.options import TrainingOptions
 from heterformer.training.run import Run
-from heterformer.training.supervision import target_metrics
+from heterformer.training.supervision import run_targets, target_metrics
 from heterformer.training.train import train
 
 RESULT = "finetune.json"
@@ -70,6 +72,7 @@ def finetune(
     """Fine-tune a trained model on the labels of a node type.
 
     The whole model learns together with a head on its vectors, with early stopping on the validation part.
+    Pairs and nodes that the run's split holds out stay held out, unless ``split`` says otherwise.
     An interrupted call is resumed by the same call. ``predict`` then gives the classes of any node.
 
     Args:
@@ -91,7 +94,8 @@ def finetune(
     """
     start, done = run if isinstance(run, Run) else Run(run), Run(out)
     if options is None:
-        options = training_options(None, {"init": str(start.path), "tasks": (task,), **keywords})
+        decided = {"init": str(start.path), "tasks": (task,)}
+        options = training_options(None, {**split_of_run(start.path), **decided, **keywords})
     elif keywords:
         options = training_options(options, keywords)
     options = finetuning_options(options, start.path, task)
@@ -109,8 +113,8 @@ def held_out_result(run: Run, start: str) -> FinetuneResult:
     if task is None:
         raise InputError(f"{run.path}: was trained on links alone, expected a run with a supervised task.")
     network = run.network()
-    targets = node_targets(network, task, options.labels)
-    precision: Literal["no", "bf16"] = "bf16" if options.precision == "bf16" else "no"
+    targets = run_targets(network, task, options.labels, run.split(network))
+    precision = precision_of_vectors(options.precision)
     predictor = Predictor(run, network, PredictOptions(precision=precision, device=options.device))
     head, outputs = predictor.head, {}
     for part in (VALIDATION, TEST):

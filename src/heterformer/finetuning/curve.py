@@ -18,10 +18,12 @@ from heterformer.finetuning.core import RESULT, FinetuneResult, finetune, held_o
 from heterformer.finetuning.options import finetuning_options
 from heterformer.metrics import classification_metrics
 from heterformer.models.options import BertOptions
+from heterformer.network.split.draw import make_split
 from heterformer.network.stratified import PARTS, TRAIN
-from heterformer.network.targets import Targets, node_targets
+from heterformer.network.targets import Targets, target_type
 from heterformer.training.options import TrainingOptions
 from heterformer.training.run import Run
+from heterformer.training.supervision import run_targets
 from heterformer.training.train import train
 
 Method = Literal["fine-tuned", "text only, fine-tuned", "fixed vectors"]
@@ -84,13 +86,13 @@ def learning_curve(
     if "regression" in options.tasks:
         raise InputError("a learning curve is of classes, expected the task classification.")
     options, network = finetuning_options(options, start.path, "classification"), start.network()
-    all_targets = node_targets(network, "classification", options.labels)
-    node_type = all_targets.node_type
+    split = make_split(network, options.split)
+    node_type = target_type(network, "classification", options.labels)
     vectors = embed(start.model(), network, types=[node_type])[node_type]
     points: list[CurvePoint] = []
     for fraction in sorted(fractions):
         chosen = replace(options, labels=replace(options.labels, type=node_type, fraction=fraction))
-        targets = node_targets(network, "classification", chosen.labels)
+        targets = run_targets(network, "classification", chosen.labels, split)
         folder, labels = out / f"fraction-{fraction:g}", int((targets.part == TRAIN).sum())
         results: dict[Method, dict[str, float]] = {"fixed vectors": _fixed(vectors, targets, chosen.seed)}
         results["fine-tuned"] = dict(_finetuned(start, folder / "model", chosen).metrics["test"])

@@ -17,7 +17,8 @@ STYLES: dict[Method, tuple[str, str]] = {
 
 def draw_curve(curve: LearningCurve, path: Path) -> Path:
     """Draw a panel for each metric."""
-    with figure(path, 2.0, columns=len(CLASSIFICATION_METRICS)) as (_, panels):
+    counts = sorted({point.labels for point in curve.points})
+    with figure(path, 2.0, columns=len(CLASSIFICATION_METRICS)) as (drawing, panels):
         for panel, metric in zip(panels, CLASSIFICATION_METRICS, strict=True):
             for method, (color, marker) in STYLES.items():
                 if points := curve.of_method(method):
@@ -25,6 +26,10 @@ def draw_curve(curve: LearningCurve, path: Path) -> Path:
                     heights = [point.metrics[metric.name] for point in points]
                     panel.plot(labels, heights, color=color, marker=marker, label=method)
             panel.set_xscale("log")
+            # The numbers themselves: a log scale's own labels are formulas, which figures do not set.
+            panel.set_xticks(counts, [f"{count:,}" for count in counts], rotation=45)
+            panel.minorticks_off()
             panel.set(title=metric.heading, xlabel="labels")
-        panels[0].legend(fontsize=6, frameon=False)
+        methods = panels[0].get_legend_handles_labels()
+        drawing.legend(*methods, loc="outside upper center", ncols=len(STYLES), fontsize=6, frameon=False)
     return path

@@ -27,8 +27,7 @@ from heterformer.models.heads import HeadConfig, NodeHead
 from heterformer.models.plm.backbone import load_backbone
 from heterformer.models.plm.loading import load_tokenizer, source_options
 from heterformer.models.plm.low_rank import is_adapter
-from heterformer.models.plm.minilm import backbone_path
-from heterformer.models.textless import TextlessNodes
+from heterformer.models.plm.minilm import backbone_path, check_model_folder
 from heterformer.network.encoding import AttributeRows, encodings_to_dict, fitted_encodings
 from heterformer.network.schema import EdgeType, NodeType, Schema
 from heterformer.network.store import Network
@@ -119,6 +118,8 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
             >>> model = Heterformer.from_pretrained("runs/papers")
         """
         path = checked_path(path_or_name, "the model")
+        if path.is_dir():
+            check_model_folder(path)
         options = {"use_safetensors": True} | kwargs | source_options(path_or_name)
         with reading(path, "copy the folder again or train it anew"):
             model: Self
@@ -445,40 +446,3 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
     def maybe_normalize(self, vectors: Tensor) -> Tensor:
         """``vectors``, of length 1 if the config says so."""
         return torch.nn.functional.normalize(vectors, dim=-1) if self.config.normalize else vectors
-
-
-class HeterogeneousEncoder(NodeEncoder):
-    """Base of the models that look at textless nodes: their embeddings are in ``textless.tables``."""
-
-    textless: TextlessNodes
-
-    @property
-    def embedded_types(self) -> tuple[NodeType, ...]:
-        """All of them, unless a model's options leave textless neighbours out."""
-        return self.schema.text_rich + self.schema.textless
-
-    @property
-    def warms_up(self) -> bool:
-        return bool(set(self.schema.textless) & set(self.embedded_types))
-
-    def read_attributes(self, network: Network) -> None:
-        self.textless.read_attributes(network)
-
-    def textless_vectors(self, node_type: NodeType, rows: Tensor) -> Tensor:
-        """(n, d): ``W_phi h^(0)`` (Eq. 9).
-
-        Args:
-            node_type: A textless type.
-            rows: Rows of the type.
-        """
-        return self.maybe_normalize(self.textless(node_type, rows))
-
-    def textless_center_vectors(self, batch: Batch, centers: TextlessCenters, states: Tensor) -> Tensor:
-        return self.maybe_normalize(self.textless_starts(centers))
-
-    def textless_starts(self, centers: TextlessCenters) -> Tensor:
-        """(C, d): ``W_phi h^(0)`` of a batch's textless centres, from embeddings it carries or the table."""
-        if centers.embeddings is not None:
-            return self.textless.project(centers.node_type, centers.embeddings)
-        starts: Tensor = self.textless(centers.node_type, centers.rows)
-        return starts

@@ -18,7 +18,7 @@ from heterformer.models.aggregation import NEIGHBOR_KINDS, Aggregation, EdgeProj
 from heterformer.models.attributes import AttributeEncoder
 from heterformer.models.backbone_encoder import BackboneEncoder
 from heterformer.models.configuration import HeterformerConfig
-from heterformer.models.contract import HeterogeneousEncoder
+from heterformer.models.heterogeneous import HeterogeneousEncoder
 from heterformer.models.network_readout import (
     AttentionReadout,
     MeanReadout,

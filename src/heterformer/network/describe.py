@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from heterformer.errors import InputError
 from heterformer.network.attributes import AttributeKind, numbers
+from heterformer.network.leaks import leak_warnings
 from heterformer.network.list_ids import find_list_ids
 from heterformer.network.schema import EdgeColumn, NodeType, Relation
 from heterformer.network.split.draw import make_split
@@ -17,10 +18,8 @@ from heterformer.network.store import Network
 from heterformer.untrusted import short_repr
 
 HUB_SHARE, HUB_DEGREE = 0.1, 100  # a hub is linked to this share of a type, and to this many nodes at least
-LEAK_ACCURACY = 0.99  # a neighbour that predicts the label this often leaks it
 SMALL = 100  # query nodes; only with fewer can the default split fail
 EXAMPLES = 3  # nodes of each type that are named
-LEAK_GROUPS = 3  # the most neighbours per class that count as a leak
 
 
 @dataclass(frozen=True)
@@ -253,33 +252,4 @@ def _hub_warnings(network: Network, summary: RelationSummary) -> list[str]:
         if share > HUB_SHARE and ends.highest >= HUB_DEGREE:
             hub = f"{node_type} {ends.hub!r} is a hub of {relation.name!r}: it has {ends.highest:,} edges"
             warnings.append(f"{hub} ({share:.0%} of all {others} nodes) and says little about any of them.")
-    return warnings
-
-
-def leak_warnings(network: Network, node_type: NodeType) -> list[str]:
-    """Relations from whose other end the label follows."""
-    lists = network.labels(node_type)
-    rows = pl.int_range(len(lists), eager=True)
-    labels = pl.DataFrame({"row": rows, "label": lists}).explode("label").drop_nulls()
-    classes = labels["label"].n_unique()
-    labelled = labels["row"].n_unique()
-    if classes < 2:
-        return []
-    majority = max(labels.group_by("label").len()["len"]) / labelled
-    warnings = []
-    for relation in network.schema.relations:
-        if node_type not in (relation.source, relation.target) or relation.source == relation.target:
-            continue
-        source, target = network.edges(relation.name)
-        row, other = (source, target) if relation.source == node_type else (target, source)
-        edges = pl.DataFrame({"row": row.astype(np.int64), "other": other.astype(np.int64)})
-        edges = edges.join(labels.select("row").unique(), on="row", how="semi")
-        if edges.is_empty() or edges["other"].n_unique() > LEAK_GROUPS * classes:
-            continue
-        # How often does a node have the label that most nodes with the same neighbour have?
-        counts = edges.join(labels, on="row").group_by("other", "label").len()
-        accuracy = int(counts.group_by("other").agg(pl.col("len").max())["len"].sum()) / len(edges)
-        if accuracy >= LEAK_ACCURACY and 1 - accuracy < (1 - majority) / 4:
-            leak = f"relation {relation.name!r} leaks the label of {node_type} nodes"
-            warnings.append(f"{leak} ({accuracy:.1%} of its edges): remove it before classification.")
     return warnings

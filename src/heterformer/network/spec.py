@@ -321,7 +321,7 @@ class _Parser:
             candidates = text_text or with_text
             if len(candidates) == 1:
                 return candidates[0]
-            raise self.error("predict", f"missing, expected one of {_listed(candidates)}")
+            raise self.error("predict", f"missing, expected one of {_listed(candidates)} (see {OWN_DATA})")
         shares = self.shares(value)
         for name in shares:
             if name not in list(relations):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,42 +17,12 @@ from heterformer.files import damaged, reading
 from heterformer.network.adjacency import REBUILD, Adjacency
 from heterformer.network.attributes import AttributeKind
 from heterformer.network.build.report import BuildReport
-from heterformer.network.columns import DISPLAYED, FEATURE, fits_type, node_column, own_name
-from heterformer.network.schema import EdgeColumn, NodeType, Schema
+from heterformer.network.columns import DISPLAYED, FEATURE, node_column, own_name
+from heterformer.network.description import DESCRIPTION, read_description
+from heterformer.network.schema import EdgeColumn, NodeType, Relation, Schema
 from heterformer.network.spec import NetworkSpec
-from heterformer.stored import as_series, read_arrow, validated
+from heterformer.network.stored_nodes import StoredNodes
 from heterformer.untrusted import check_fingerprint, checked_path, short_repr
-
-FORMAT = 1
-DESCRIPTION = "network.json"
-PART = 4096  # rows of a column that are validated at a time
-
-
-def write_description(
-    folder: Path,
-    spec: NetworkSpec,
-    schema: Schema,
-    report: BuildReport,
-    labels: Mapping[NodeType, str],
-    attributes: Mapping[NodeType, Mapping[str, AttributeKind]],
-    fingerprint: str,
-) -> None:
-    """Everything about a network that is not an array."""
-    values = {
-        "format": FORMAT,
-        "name": spec.name,
-        "fingerprint": fingerprint,
-        "schema": schema.to_dict(),
-        "labels": dict(labels),
-        "report": report.to_dict(),
-    }
-    optional = {
-        "attributes": {t: dict(kinds) for t, kinds in attributes.items()},
-        "edge_columns": {n: list(r.edge_columns) for n, r in spec.relations.items() if r.edge_columns},
-        "text_from": {t: node.text_from for t, node in spec.nodes.items() if node.text_from},
-    }
-    values |= {name: value for name, value in optional.items() if value}
-    (folder / DESCRIPTION).write_text(json.dumps(values, indent=1, ensure_ascii=False), encoding="utf-8")
 
 
 class Network:
@@ -81,9 +50,7 @@ class Network:
         self.edge_columns: dict[str, list[EdgeColumn]] = values.get("edge_columns", {})
         self.text_from: dict[NodeType, str] = values.get("text_from", {})
         self.report = BuildReport.from_dict(values["report"])
-        self._tables: dict[NodeType, pa.Table] = {}
-        self._validated: set[tuple[NodeType, str]] = set()  # columns
-        self._validated_parts: dict[tuple[NodeType, str], set[int]] = {}  # of other columns
+        self._nodes = StoredNodes(path, self.schema)
         self._adjacency: dict[tuple[NodeType, NodeType], Adjacency] = {}
 
     @classmethod
@@ -98,15 +65,7 @@ class Network:
             >>> network.schema.node_types, network.schema.predict
         """
         path = checked_path(path, "the network")
-        try:
-            values = json.loads((path / DESCRIPTION).read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError):
-            values = None
-        if not isinstance(values, dict):
-            raise InputError(f"{path}: not a network, expected a folder that 'heterformer build' wrote.")
-        if values.get("format") != FORMAT:
-            problem = f"network format {short_repr(values.get('format'))}, this version reads {FORMAT}"
-            raise InputError(f"{path}: {problem}; build it again.")
+        values = read_description(path)
         check_sizes(path, REBUILD, without=(DESCRIPTION,))
         with reading(path / DESCRIPTION, REBUILD):
             return cls(path, values)
@@ -126,7 +85,7 @@ class Network:
         """
         from heterformer.network.build import build_network
 
-        spec = Path(spec)
+        spec = checked_path(spec, "the specification", "the path of a YAML file")
         return _reported(
             build_network(NetworkSpec.load(spec), out, data=spec.parent if data is None else data)
         )
@@ -157,7 +116,8 @@ class Network:
         """
         from heterformer.network.build.frames import build_from_frames
 
-        return _reported(build_from_frames(spec, nodes, relations or {}, out))
+        relations = {} if relations is None else relations
+        return _reported(build_from_frames(spec, nodes, relations, out))
 
     @classmethod
     def from_hetero_data(
@@ -247,7 +207,7 @@ class Network:
         Example:
             >>> network.ids("author", [0, 1])
         """
-        return self._values(node_type, "id", rows)
+        return self._nodes.values(node_type, "id", rows)
 
     def texts(self, node_type: NodeType, rows: Iterable[int] | None = None) -> list[str]:
         """The texts of all nodes of a text-rich type, or of ``rows``.
@@ -259,7 +219,7 @@ class Network:
         Example:
             >>> network.texts("paper", [0])
         """
-        return self._values(node_type, "text", rows)
+        return self._nodes.values(node_type, "text", rows)
 
     def text_batches(self, node_type: NodeType) -> Iterator[list[str]]:
         """All texts in row order, in lists of some thousands.
@@ -267,8 +227,7 @@ class Network:
         Args:
             node_type: A text-rich type of the network.
         """
-        for batch in self._table(node_type).select(["text"]).to_batches(max_chunksize=16_384):
-            validated(batch, self._nodes(node_type), REBUILD)
+        for batch in self._nodes.batches(node_type, ["text"]):
             yield [str(text) for text in batch.column(0).to_pylist()]
 
     def names(self, node_type: NodeType, rows: Iterable[int] | None = None) -> list[str]:
@@ -283,7 +242,7 @@ class Network:
         """
         rows = None if rows is None else list(rows)
         columns = [c for c in DISPLAYED if c in self.columns(node_type)]
-        values = zip(*(self._values(node_type, c, rows) for c in columns), strict=True)
+        values = zip(*(self._nodes.values(node_type, c, rows) for c in columns), strict=True)
         return [next(filter(None, node_values)) for node_values in values]
 
     def name_series(self, node_type: NodeType) -> pl.Series:
@@ -293,7 +252,7 @@ class Network:
             node_type: A node type of the network.
         """
         columns = [c for c in DISPLAYED if c in self.columns(node_type)]
-        frame = pl.DataFrame({c: self._series(node_type, c) for c in columns})
+        frame = pl.DataFrame({c: self._nodes.series(node_type, c) for c in columns})
         first_filled = pl.coalesce(*(pl.when(pl.col(c) != "").then(pl.col(c)) for c in columns))
         return frame.select(first_filled.alias("name"))["name"]
 
@@ -315,7 +274,10 @@ class Network:
         Example:
             >>> network.attribute("paper", "year").cast(int).mean()
         """
-        return self._series(node_type, f"{FEATURE}{name}")
+        if name not in (known := self.attribute_kinds.get(node_type, {})):
+            problem = f"node type {node_type!r} has no attribute {short_repr(name)}"
+            raise InputError(f"{self.path}: {problem}, its attributes are {_listed(known)}.")
+        return self._nodes.series(node_type, f"{FEATURE}{name}")
 
     def labels(self, node_type: NodeType) -> pl.Series:
         """A list of labels per node, empty where it has none; ``label_kinds`` says single or multi.
@@ -362,8 +324,12 @@ class Network:
         Example:
             >>> network.rows("paper", ["p01", "p02"])
         """
+        if isinstance(ids, str) or not all(isinstance(i, str) for i in ids):
+            wrong = ids if isinstance(ids, str) else next(i for i in ids if not isinstance(i, str))
+            raise InputError(f"ids are {short_repr(wrong)}, expected a list of strings.")
         lookup = pl.DataFrame({"id": pl.Series(ids, dtype=pl.String)})
-        known = self._id_frame(node_type).join(lookup.unique(), on="id", how="semi")
+        known = self.id_series(node_type).to_frame().with_row_index("row")
+        known = known.join(lookup.unique(), on="id", how="semi")
         rows = lookup.join(known, on="id", how="left", maintain_order="left")["row"]
         if rows.null_count():
             unknown = ids[int(rows.is_null().arg_max() or 0)]
@@ -382,6 +348,8 @@ class Network:
             >>> adjacency.neighbor[adjacency.indptr[7] : adjacency.indptr[8]]  # the authors of paper 7
         """
         key = (center, neighbor)
+        for node_type in key:
+            self._nodes.check_type(node_type)
         if key not in self._adjacency:
             folder = self.path / "adjacency" / f"{center}--{neighbor}"
             counts = self.schema.counts[center], self.schema.counts[neighbor]
@@ -397,7 +365,7 @@ class Network:
         Example:
             >>> sources, targets = network.edges("cites")
         """
-        forward = self.schema.relation(relation).forward
+        forward = self._relation(relation).forward
         number = self.schema.edge_types.index(forward)
         return self.adjacency(forward.center, forward.neighbor).entries(number)
 
@@ -408,9 +376,9 @@ class Network:
             relation: A relation of the specification.
             column: "weight" or "time".
         """
+        forward = self._relation(relation).forward
         if column not in self.edge_columns.get(relation, ()):
             return None
-        forward = self.schema.relation(relation).forward
         adjacency = self.adjacency(forward.center, forward.neighbor)
         values = adjacency.weight if column == "weight" else adjacency.time
         if values is None:
@@ -423,7 +391,7 @@ class Network:
         Args:
             node_type: A node type of the network.
         """
-        return self._series(node_type, "id").alias("id")
+        return self._nodes.series(node_type, "id").alias("id")
 
     def column(self, node_type: NodeType, name: str) -> pa.ChunkedArray:
         """A stored column (``id``, ``text``) as Arrow, memory-mapped.
@@ -432,11 +400,7 @@ class Network:
             node_type: A node type of the network.
             name: One of ``columns`` of the type.
         """
-        values = self._table(node_type).column(name)
-        if (node_type, name) not in self._validated:
-            validated(values, self._nodes(node_type), REBUILD)
-            self._validated.add((node_type, name))
-        return values
+        return self._nodes.column(node_type, name)
 
     def columns(self, node_type: NodeType) -> tuple[str, ...]:
         """The stored columns of a type, in the order of ``network.columns``.
@@ -444,7 +408,7 @@ class Network:
         Args:
             node_type: A node type of the network.
         """
-        return tuple(self._table(node_type).column_names)
+        return self._nodes.columns(node_type)
 
     def batches(self, node_type: NodeType) -> Iterator[pa.RecordBatch]:
         """All stored columns in row order, in batches of some thousand nodes.
@@ -452,64 +416,24 @@ class Network:
         Args:
             node_type: A node type of the network.
         """
-        for batch in self._table(node_type).to_batches(max_chunksize=16_384):
-            yield validated(batch, self._nodes(node_type), REBUILD)
+        return self._nodes.batches(node_type)
 
-    def _table(self, node_type: NodeType) -> pa.Table:
-        if node_type not in self.schema.counts:
-            known = ", ".join(map(repr, self.schema.node_types))
-            raise InputError(f"{self.path}: no node type {node_type!r}, the types are {known}.")
-        if node_type not in self._tables:
-            path = self._nodes(node_type)
-            table = read_arrow(path, REBUILD)
-            _check_table(table, self.schema, node_type, path)
-            self._tables[node_type] = table
-        return self._tables[node_type]
-
-    def _nodes(self, node_type: NodeType) -> Path:
-        return self.path / "nodes" / f"{node_type}.arrow"
-
-    def _series(self, node_type: NodeType, column: str) -> pl.Series:
-        return as_series(self.column(node_type, column), self._nodes(node_type), REBUILD)
+    def _relation(self, name: str) -> Relation:
+        known = {relation.name: relation for relation in self.schema.relations}
+        if name not in known:
+            problem = f"no relation {short_repr(name)}, the relations are {_listed(known)}"
+            raise InputError(f"{self.path}: {problem}.")
+        return known[name]
 
     def _specified(self, node_type: NodeType, column: str) -> pl.Series:
         if column not in self.columns(node_type):
             problem = f"node type {node_type!r} has no {column!r} column in its specification"
             raise InputError(f"{self.path}: {problem}.")
-        return self._series(node_type, column)
-
-    def _id_frame(self, node_type: NodeType) -> pl.DataFrame:
-        return self.id_series(node_type).to_frame().with_row_index("row")
-
-    def _values(self, node_type: NodeType, column: str, rows: Iterable[int] | None) -> list[Any]:
-        if column not in self.columns(node_type):
-            raise InputError(f"{self.path}: node type {node_type!r} has no {column!r}.")
-        if rows is None:
-            return list(self.column(node_type, column).to_pylist())
-        return self._some_values(node_type, column, list(rows))
-
-    def _some_values(self, node_type: NodeType, column: str, rows: Sequence[int]) -> list[Any]:
-        """Values of some rows: of a long column only the parts that hold them are validated."""
-        values = self._table(node_type).column(column)
-        if (node_type, column) not in self._validated:
-            seen = self._validated_parts.setdefault((node_type, column), set())
-            for part in {int(row) // PART for row in rows} - seen:
-                validated(values.slice(part * PART, PART), self._nodes(node_type), REBUILD)
-                seen.add(part)
-        return [values[int(row)].as_py() for row in rows]
+        return self._nodes.series(node_type, column)
 
 
-def _check_table(table: pa.Table, schema: Schema, node_type: NodeType, path: Path) -> None:
-    """Refuse a table of other columns or of another number of rows than the type has."""
-    if table.num_rows != schema.counts[node_type]:
-        problem = f"it has {table.num_rows:,} rows, expected {schema.counts[node_type]:,}"
-        raise damaged(path, problem, REBUILD)
-    missing = {"id", *(["text"] if node_type in schema.text_rich else [])} - set(table.column_names)
-    if missing or len(set(table.column_names)) < table.num_columns:
-        raise damaged(path, f"its columns are {short_repr(table.column_names)}", REBUILD)
-    for field in table.schema:
-        if not fits_type(field.name, field.type):
-            raise damaged(path, f"its column {short_repr(field.name)} holds {field.type}", REBUILD)
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(map(repr, names)) or "none"
 
 
 def _reported(network: Network) -> Network:

@@ -28,7 +28,7 @@ class TargetOptions(LabelOptions):
     split_seed: int = 0
     """Seed of the division, and of which labels are used."""
     visible_labels: bool = False
-    """Train although a relation reveals the label of its nodes."""
+    """Train although a relation, or an attribute that the model reads, reveals the label of its nodes."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

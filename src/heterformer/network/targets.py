@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,8 +12,8 @@ from numpy.typing import NDArray
 from heterformer.arrays import Ints
 from heterformer.errors import InputError, OptionError
 from heterformer.network.columns import node_column, own_name
-from heterformer.network.describe import leak_warnings
 from heterformer.network.labels import Labels, LeftOut, labelled_types, labels_of_type
+from heterformer.network.leaks import attribute_leaks, number_leaks, relation_leaks
 from heterformer.network.schema import NodeType
 from heterformer.network.split.split import PARTS as PART_NAMES
 from heterformer.network.store import Network
@@ -60,13 +61,19 @@ class Targets:
         return self.values > 0
 
 
-def node_targets(network: Network, task: SupervisedTask, options: TargetOptions) -> Targets:
+def node_targets(
+    network: Network,
+    task: SupervisedTask,
+    options: TargetOptions,
+    hidden: Mapping[int, Mapping[NodeType, Ints]] | None = None,
+) -> Targets:
     """The targets of a supervised task, divided into parts.
 
     Args:
         network: A network with labels, or for regression with numeric columns.
         task: Whether to predict classes or numbers.
         options: Which type and column, which labels count, and how nodes are divided.
+        hidden: By part, rows of each type that it must not have; they are not used.
 
     Example::
 
@@ -74,6 +81,9 @@ def node_targets(network: Network, task: SupervisedTask, options: TargetOptions)
         targets.of_part(TEST).rows
     """
     targets = _numbers(network, options) if task == "regression" else _classes(network, options)
+    for part, rows in (hidden or {}).items():
+        is_hidden = (targets.part == part) & np.isin(targets.rows, rows.get(targets.node_type, ()))
+        targets = replace(targets, part=np.where(is_hidden, NOT_USED, targets.part))
     for part, name in zip(PARTS, PART_NAMES, strict=True):
         if not (targets.part == part).any():
             problem = f"the {name} part has no labelled {targets.node_type} node"
@@ -93,7 +103,7 @@ def target_type(network: Network, task: SupervisedTask, options: TargetOptions) 
 def _classes(network: Network, options: TargetOptions) -> Targets:
     node_type = target_type(network, "classification", options)
     if node_type in network.label_kinds and not options.visible_labels:
-        _refuse_leaks(network, node_type)
+        _refuse(network, relation_leaks(network, node_type))
     labels = labels_of_type(network, node_type, options).with_members(LEAST_MEMBERS)
     _check_labels(network, labels)
     part = _parts(network, labels.rows, node_type, options, labels.matrix)
@@ -122,8 +132,22 @@ def _check_labels(network: Network, labels: Labels) -> None:
         raise InputError(f"{network.path}: {problem}, expected at least two.")
 
 
-def _refuse_leaks(network: Network, node_type: NodeType) -> None:
-    if leaks := leak_warnings(network, node_type):
+def check_attributes(
+    network: Network, task: SupervisedTask, options: TargetOptions, types: tuple[NodeType, ...]
+) -> None:
+    """Refuse a label among the attributes that a model reads, which are those of ``types``."""
+    node_type = target_type(network, task, options)
+    if options.visible_labels or node_type not in types:
+        return
+    if task == "classification":
+        _refuse(network, attribute_leaks(network, node_type))
+    elif options.column in network.attribute_kinds.get(node_type, {}):
+        seen = f"attribute {options.column!r} of {node_type} nodes is read by the model that is to predict it"
+        _refuse(network, [f"{seen}: list it under 'keep' instead."])
+
+
+def _refuse(network: Network, leaks: list[str]) -> None:
+    if leaks:
         problem = f"{leaks[0].rstrip('.')}, or set {{visible_labels}} to train all the same."
         raise OptionError(TargetOptions, (), problem, place=f"{network.path}: ")
 
@@ -136,6 +160,8 @@ def _numbers(network: Network, options: TargetOptions) -> Targets:
     if len(rows) < LEAST_NUMBERS:
         problem = f"{len(rows)} {node_type} nodes have a number in {options.column!r}"
         raise InputError(f"{network.path}: {problem}, expected at least {LEAST_NUMBERS}.")
+    if not options.visible_labels:
+        _refuse(network, number_leaks(network, node_type, values))
     part = _parts(network, rows, node_type, options)
     numbers = values[rows].astype(np.float32)[:, None]
     return Targets(node_type, "number", (options.column,), rows, numbers, part)

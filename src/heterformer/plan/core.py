@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from heterformer.device import chosen_device, chosen_precision
 from heterformer.embedding.options import EmbedOptions
 from heterformer.errors import OptionError
 from heterformer.network.store import Network
@@ -95,6 +96,7 @@ class Plan:
 def make_plan(network: Network, training: TrainingOptions, embed: EmbedOptions, options: PlanOptions) -> Plan:
     """Count, and measure what was not given."""
     training = training.resolved()
+    embed = replace(embed, precision=chosen_precision(embed.precision, chosen_device(training.device)))
     planned = PlannedNetwork.from_network(network, training.split, training.model.backbone, options)
     size = ModelSize.from_options(planned.schema, training)
     speed = _speed(network, training, embed, options)

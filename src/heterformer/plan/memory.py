@@ -15,7 +15,7 @@ import torch
 
 from heterformer.embedding.options import EmbedOptions
 from heterformer.errors import InputError, OptionError
-from heterformer.models.contract import HeterogeneousEncoder
+from heterformer.models.heterogeneous import HeterogeneousEncoder
 from heterformer.models.inference import TOKENS
 from heterformer.models.options import BackboneOptions, ModelOptions
 from heterformer.models.plm.loading import load_plm_config

@@ -16,6 +16,7 @@ import torch
 from heterformer.arrays import Ints
 from heterformer.batches.stable import StableSampler
 from heterformer.batches.visible import VisibleNetwork
+from heterformer.device import chosen_precision, computing_in
 from heterformer.embedding.options import EmbedOptions
 from heterformer.errors import InputError
 from heterformer.models.contract import NodeEncoder
@@ -121,7 +122,7 @@ def _nodes_per_second(
     batcher, sampler = model.new_batcher(visible, tokens), StableSampler(network, options.seed)
     second_hop = drawn_once(batcher, sampler)
     device, seconds, done = model.device, 0.0, 0
-    with evaluating(model), torch.autocast(device.type, torch.bfloat16, enabled=options.precision == "bf16"):
+    with evaluating(model), computing_in(chosen_precision(options.precision, device), device):
         shape = each_text(model.text_states, tokens, np.empty(0, dtype=np.int64), device).shape[1:]
 
         def stored(numbers: Ints) -> Any:

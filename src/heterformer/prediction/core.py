@@ -17,7 +17,7 @@ from torch import Tensor
 from heterformer.arrays import Ints
 from heterformer.batches.pairs import evaluation_sampler
 from heterformer.batches.visible import VisibleNetwork
-from heterformer.device import chosen_device, chosen_precision
+from heterformer.device import chosen_device, chosen_precision, computing_in, say_if_slow
 from heterformer.files import replace_file
 from heterformer.metrics import decided
 from heterformer.models.heads import NodeHead
@@ -107,10 +107,12 @@ class Predictor:
 
     def outputs(self, rows: Ints, all_states_from: int = ALL_STATES) -> Tensor:
         """(n, C): what the head says. Of many nodes, the states of all texts are computed first."""
-        precision = chosen_precision(self.options.precision, self.model.device)
+        device = self.model.device
+        precision = chosen_precision(self.options.precision, device)
+        say_if_slow(precision, device)
         parts = [torch.empty(0, len(self.head.config.classes))]
         with (
-            torch.autocast(self.model.device.type, torch.bfloat16, enabled=precision == "bf16"),
+            computing_in(precision, device),
             tempfile.TemporaryDirectory(prefix="heterformer-") as folder,
             progress_bar("predicting", len(rows), "nodes") as bar,
         ):

@@ -8,6 +8,7 @@ from typing import Literal
 
 from heterformer.errors import InputError, OptionError
 from heterformer.files import check_new
+from heterformer.precision import Precision
 
 
 @dataclass(frozen=True)
@@ -16,8 +17,9 @@ class PredictOptions:
 
     top: int = 3
     """Number of classes to list for each node, the most probable first."""
-    precision: Literal["no", "bf16", "auto"] = "no"
-    """Mixed precision: none, bf16, or bf16 where the processor has it."""
+    precision: Precision = "auto"
+    """Precision of matrix products; bf16 rounds, and 'auto' is bf16 where the processor has instructions for
+    it."""
     device: Literal["auto", "cpu"] = "auto"
     """Where to compute: a GPU if there is one, or the CPU."""
     overwrite: bool = False

@@ -25,13 +25,14 @@ import polars as pl
 from heterformer.arrays import Ints
 from heterformer.device import Device, chosen_device
 from heterformer.embedding.embed import embed_to, or_anew
-from heterformer.embedding.options import EmbedOptions, Precision
+from heterformer.embedding.options import EmbedOptions
 from heterformer.embedding.vectors import Vectors
 from heterformer.errors import InputError
 from heterformer.files import file_lock, remove_file, write_text
 from heterformer.network.ids import known_rows
 from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
+from heterformer.precision import ComputedPrecision, Precision
 from heterformer.progress import say
 from heterformer.search.approximate import (
     APPROXIMATE_FROM,
@@ -43,6 +44,7 @@ from heterformer.search.approximate import (
 from heterformer.search.index import ExactIndex, Index, Matrix
 from heterformer.search.options import IndexChoice
 from heterformer.search.run_weights import FOLDER, RunWeights
+from heterformer.states.text_states import TextStates
 from heterformer.temporary import remove_path
 from heterformer.training.run import Run
 
@@ -87,21 +89,23 @@ class SearchStore:
         network: Network,
         vectors: Path | None = None,
         device: Device = "auto",
-        precision: Precision | None = None,
+        precision: Precision = "auto",
         *,
         kept_networks: int = KEPT_NETWORKS,
         approximate_from: int = APPROXIMATE_FROM,
+        texts: TextStates | None = None,
     ) -> SearchStore:
         """Open ``vectors``, or else the run's own, which are computed unless they are stored already.
 
-        Without a ``precision`` stored vectors of any precision will do. Of networks other than the run's own
-        the vectors of the last ``kept_networks`` stay.
+        For the precision ``auto`` stored vectors of any precision will do. Of networks other than the run's
+        own the vectors of the last ``kept_networks`` stay. ``texts`` are states of all texts that the caller
+        has computed in that precision, which must then be given.
         """
         if vectors is not None:
             opened = Vectors.open(vectors)
         else:
             path = search_folder(run, network) / VECTORS
-            opened = _stored_vectors(run, network, path, device, kept_networks, precision)
+            opened = _stored_vectors(run, network, path, device, kept_networks, precision, texts)
         return cls(run, network, opened, vectors is None, device, kept_networks, approximate_from)
 
     @property
@@ -233,18 +237,18 @@ def _stored_vectors(
     path: Path,
     device: Device,
     kept_networks: int,
-    precision: Precision | None = None,
+    precision: Precision = "auto",
+    texts: TextStates | None = None,
     *,
     only_textless: bool = False,
 ) -> Vectors:
     """The vectors at ``path``, computed unless they are there, of the run's model and in the precision."""
     weights, note, note_texts = RunWeights(run), path.with_name(f"{path.name}.weights"), _note_texts(run)
-    accepted = tuple(note_texts.values()) if precision is None else (note_texts[precision],)
+    accepted = _accepted(note_texts, precision)
     if vectors := _up_to_date(path, accepted):
         with suppress(OSError):
             os.utime(note)  # a network in use is not removed
         return vectors
-    precision = precision or "float32"
     with file_lock(
         note, waiting=f"{run.path}: another process is computing its search vectors; waiting for it."
     ):
@@ -261,28 +265,33 @@ def _stored_vectors(
         types = textless if only_textless else ()
         options = EmbedOptions(types=types, h0=bool(textless), precision=precision)
         others = [other / path.name for other in _folders(run) if other != path.parent]
-        earlier = [v for other in others if (v := _up_to_date(other, (note_texts[precision],))) is not None]
+        earlier = [v for other in others if (v := _up_to_date(other, accepted)) is not None]
         # The one that shares most nodes: the network may have grown from it.
         since = max(earlier, key=lambda old: _shared_nodes(network, old), default=None)
-        embed_since = partial(embed_to, path, model, network, options)
+        embed_since = partial(embed_to, path, model, network, options, texts=texts)
         vectors = or_anew(embed_since, since.path) if since else embed_since(since=None)
-        write_text(note, note_texts[precision])
+        write_text(note, note_texts[vectors.metadata["precision"]])
     _remove_unused(run, kept_networks)
     return vectors
 
 
 def kept_vectors(run: Run, network: Network, options: EmbedOptions) -> Path | None:
     """The vectors that searches and evaluations keep, if ``embed`` with these options would make the same."""
-    if replace(options, types=(), h0=False, states="shared", precision="float32") != EmbedOptions():
+    if replace(options, types=(), h0=False, states="shared", precision="auto") != EmbedOptions():
         return None
-    path, note = search_folder(run, network) / VECTORS, _note_texts(run)[options.precision]
-    return path if _up_to_date(path, (note,)) is not None else None
+    path, accepted = search_folder(run, network) / VECTORS, _accepted(_note_texts(run), options.precision)
+    return path if _up_to_date(path, accepted) is not None else None
 
 
-def _note_texts(run: Run) -> dict[str, str]:
+def _accepted(note_texts: dict[ComputedPrecision, str], precision: Precision) -> tuple[str, ...]:
+    """The notes of vectors that will do: of any precision unless one is asked for."""
+    return tuple(note_texts.values()) if precision == "auto" else (note_texts[precision],)
+
+
+def _note_texts(run: Run) -> dict[ComputedPrecision, str]:
     """By precision, what the note beside vectors of the run's present weights says."""
     weights = RunWeights(run).file
-    return {p: weights + ("" if p == "float32" else f" {p}") for p in get_args(Precision)}
+    return {p: weights + ("" if p == "float32" else f" {p}") for p in get_args(ComputedPrecision)}
 
 
 def _shared_nodes(network: Network, old: Vectors) -> int:

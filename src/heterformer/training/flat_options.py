@@ -102,6 +102,17 @@ def options_of_init(flat: Mapping[str, Any]) -> dict[str, Any]:
     return {"model": kind.name, **kind.earlier, **own}
 
 
+def split_of_run(run: Path | str) -> dict[str, Any]:
+    """The options of a run's split by their flat names; none if it is no run."""
+    import yaml
+
+    try:
+        saved = yaml.safe_load((Path(run) / "config.yaml").read_text(encoding="utf-8"))["options"]["split"]
+    except (OSError, ValueError, KeyError, TypeError, yaml.YAMLError):
+        return {}
+    return {f"{_prefix('split')}{name}": value for name, value in saved.items()}
+
+
 def lacking(model: type[ModelOptions], option: str) -> OptionError:
     """The error of an option that other models have."""
     return OptionError(None, "model", f"{model.name} has no option {{{option}}}.")

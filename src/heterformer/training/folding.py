@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heterformer.arrays import Ints
-from heterformer.models.contract import HeterogeneousEncoder
+from heterformer.models.heterogeneous import HeterogeneousEncoder
 from heterformer.models.inference import plm_vectors, some_plm_vectors
 from heterformer.models.known_nodes import KnownNodes
 from heterformer.network.encoding import AttributeRows

@@ -18,7 +18,7 @@ from heterformer.batches.positives import log_key_frequencies
 from heterformer.batches.randomness import stream_key
 from heterformer.batches.slices import SlicedBatch
 from heterformer.batches.visible import VisibleNetwork
-from heterformer.device import chosen_device, chosen_precision
+from heterformer.device import chosen_device, chosen_training_precision, computing_in
 from heterformer.distributed import ProcessGroup
 from heterformer.errors import InputError
 from heterformer.models.contract import NodeEncoder
@@ -26,7 +26,7 @@ from heterformer.models.plm.loading import load_tokenizer
 from heterformer.models.plm.minilm import backbone_path
 from heterformer.models.registry import untrained_model
 from heterformer.network.store import Network
-from heterformer.network.targets import node_targets
+from heterformer.network.targets import check_attributes
 from heterformer.training.cached_states import CachedStates
 from heterformer.training.gradient_cache import pair_vectors, replay
 from heterformer.training.initial_weights import new_model
@@ -37,7 +37,7 @@ from heterformer.training.options import TrainingOptions
 from heterformer.training.reading import read_as_suits
 from heterformer.training.run import Position, Run
 from heterformer.training.schedule import rate_factor
-from heterformer.training.supervision import Supervision, head_config
+from heterformer.training.supervision import Supervision, head_config, run_targets
 
 DROPOUT = 3  # the purpose of dropout's random stream, beside those of batches
 LABELLED = 1 << 40  # the place of labelled nodes in a step, behind all of its pairs
@@ -53,22 +53,18 @@ class Learner:
         self.processes = processes or ProcessGroup()
         alone = self.processes.world_size == 1
         self.device = chosen_device(options.device) if alone else self.processes.device
-        self.precision = chosen_precision(options.precision, self.device)
+        self.precision = chosen_training_precision(options.precision, self.device)
         self.goes_on = run.started
         with self.processes.main_process_first():
             self.split = run.split(network, options.split)
-            for name, pairs in self.split.part("train").items():
-                if len(pairs) < 2:
-                    of_relation = f" of {name!r}" * (len(self.split.pairs) > 1)
-                    problem = (
-                        f"{len(pairs)} training pair{of_relation}, whose key would have no others beside it"
-                    )
-                    raise InputError(f"{network.path}: there is {problem}; expected at least two pairs.")
+            if "link_prediction" in options.tasks:
+                self._check_pairs()
             self.options = options = self._resolved()
             self.model = self._model().to(self.device)
             if options.compile:
                 self.model.compile_layers()
-            self._check_ends()
+            if "link_prediction" in options.tasks:
+                self._check_ends()
             self.tokenizer = self._tokenizer()
             self.tokens = self.model.open_tokens(network, self.tokenizer)
         visible = VisibleNetwork.for_training(network, self.split)
@@ -113,7 +109,9 @@ class Learner:
         task, options = self.options.supervised_task, self.options
         if task is None:
             return None
-        targets = node_targets(self.network, task, options.labels)
+        read = options.model.attributed_types(self.network.schema)
+        check_attributes(self.network, task, options.labels, read)
+        targets = run_targets(self.network, task, options.labels, self.split)
         if targets.node_type not in self.model.embedded_types:
             problem = f"has no vectors of {targets.node_type} nodes, whose labels are to be learnt"
             raise InputError(f"{options.model.display_name} {problem}; choose another model.")
@@ -158,14 +156,23 @@ class Learner:
             return model
         return new_model(self.options, self.network, self.split.hidden)
 
+    def _check_pairs(self) -> None:
+        """A single pair has no negatives."""
+        for name, pairs in self.split.part("train").items():
+            if len(pairs) < 2:
+                of_relation = f" of {name!r}" * (len(self.split.pairs) > 1)
+                problem = f"{len(pairs)} training pair{of_relation}, whose key would have no others beside it"
+                raise InputError(f"{self.network.path}: there is {problem}; expected at least two pairs.")
+
     def _check_ends(self) -> None:
         """Both ends of what is predicted must have vectors."""
         for relation in self.network.schema.predicted:
             end = self.network.schema.textless_end(relation)
             if end is not None and end not in self.model.embedded_types:
                 name = self.options.model.display_name
-                problem = f"predicts {relation.name!r}, but {name} has no vectors of {end} nodes"
-                raise InputError(f"{self.network.path}: {problem}, which have no text; choose another model.")
+                problem = f"{name} has no vectors of {end} nodes, which have no text"
+                remedy = "choose another model (see docs/recommendation.md)"
+                raise InputError(f"{self.network.path}: predicts {relation.name!r}, but {problem}; {remedy}.")
 
     def _tokenizer(self) -> Any:
         name = self.options.init or self.options.model.backbone
@@ -199,8 +206,7 @@ class Learner:
 
     def autocast(self) -> torch.autocast:
         """The precision of this training alone: Accelerate's would be that of the whole process."""
-        half = torch.float16 if self.precision == "fp16" else torch.bfloat16
-        return torch.autocast(self.device.type, half, enabled=self.precision != "no")
+        return computing_in(self.precision, self.device)
 
     def _text_states(self, texts: Texts) -> Tensor:
         with self.autocast():

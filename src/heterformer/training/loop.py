@@ -15,9 +15,8 @@ from heterformer.batches.slices import SlicedBatch
 from heterformer.batches.transfer import Transfer
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.distributed import ProcessGroup
-from heterformer.errors import InputError
 from heterformer.files import CARD, filled, remove_file
-from heterformer.metrics import chance_range, metric_heading, no_better_than_chance, watchable_metrics
+from heterformer.metrics import chance_verdict, metric_heading, no_better_than_chance, watchable_metrics
 from heterformer.models.known_nodes import KnownNodes
 from heterformer.network.schema import NodeType
 from heterformer.network.store import Network
@@ -35,7 +34,13 @@ from heterformer.training.options import TrainingOptions
 from heterformer.training.run import Run
 from heterformer.training.signals import interruptible
 from heterformer.training.sinks.sink import Sink, numbers, open_sinks
-from heterformer.training.validation import chance_prec, in_batch_metrics, nodes_to_read, weighted_means
+from heterformer.training.validation import (
+    chance_prec,
+    in_batch_metrics,
+    nodes_to_read,
+    validated_pairs,
+    weighted_means,
+)
 from heterformer.training.warm_up import warm_up
 
 
@@ -56,20 +61,13 @@ class Trainer(Learner):
         self.early = EarlyStopping(options.patience)
         self.average = None if options.average_last is None else WeightAverage(options.average_last)
         # Hidden nodes are for the test alone: no validation pair has one at its ends or as a neighbour.
-        self.validation = self.batcher.showing(VisibleNetwork.for_training(network, self.split))
-        most = options.validation_pairs
+        visible = VisibleNetwork.for_validation(network, self.split)
+        self.validation = self.batcher.showing(visible)
         self.validation_pairs = {
-            relation: self.split.without_hidden(self.split.pairs[relation.name].validation, relation)[:most]
+            relation: validated_pairs(visible, self.split, relation)[: options.validation_pairs]
             for relation in network.schema.predicted
             if "link_prediction" in options.tasks
         }
-        for relation, pairs in self.validation_pairs.items():
-            if not len(pairs):
-                of_relation = f" of {relation.name!r}" * (len(self.validation_pairs) > 1)
-                problem = f"every validation pair{of_relation} has a hidden node at one end"
-                raise InputError(
-                    f"{network.path}: {problem}; hold out fewer nodes or take a larger validation part."
-                )
         self.sinks: list[Sink] = open_sinks(run, options) if self.processes.is_main else []
 
     def train(self) -> str:
@@ -121,8 +119,7 @@ class Trainer(Learner):
                 self.tokenizer.save_pretrained(folder)
             known = KnownNodes.from_network(self.batches.batcher.visible, self.tokens)
             known.save(self.run.path)
-        if self.links is not None:
-            say_if_pairs_were_seen(self.run, self.network, self.options)
+        say_if_pairs_were_seen(self.run, self.network, self.options)
         visible, tokens = self.batches.batcher.visible, self.tokens
         if self.options.init is not None:
             if self.processes.is_main:
@@ -390,6 +387,5 @@ class Trainer(Learner):
         chance = sum(shares[relation.name] * chance_prec(pairs, size) for relation, pairs in every)
         count = sum(len(pairs) for _, pairs in every)
         if no_better_than_chance(self.early.best, chance, count):
-            problem = f"no better than chance ({chance_range(chance, count)})"
-            best = f"the best validation {metric_heading('prec')}, {self.early.best:.4f}, is {problem}"
-            say(f"{self.run.path}: {best}; the model has learnt nothing yet.")
+            best = f"the best validation {metric_heading('prec')}, {self.early.best:.4f}"
+            say(f"{self.run.path}: {best}, {chance_verdict(chance, count)}.")

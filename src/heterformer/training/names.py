@@ -11,7 +11,8 @@ from torch import Tensor
 
 from heterformer.arrays import Ints
 from heterformer.batches.visible import VisibleNetwork
-from heterformer.models.contract import HeterogeneousEncoder, NodeEncoder
+from heterformer.models.contract import NodeEncoder
+from heterformer.models.heterogeneous import HeterogeneousEncoder
 from heterformer.models.inference import some_plm_vectors
 from heterformer.models.known_nodes import KnownNodes
 from heterformer.network.schema import NodeType

@@ -15,6 +15,7 @@ from heterformer.network.schema import Relation, Schema
 from heterformer.network.split.options import SplitOptions
 from heterformer.network.target_options import SupervisedTask
 from heterformer.options import MAX_LARGE_SEED, check_above, check_at_least, check_seed, with_alternatives
+from heterformer.precision import TrainingPrecision, current_precision
 from heterformer.recipe import RECIPE
 from heterformer.recipe import earlier as earlier_defaults
 from heterformer.training.flat_options import from_flat
@@ -125,8 +126,9 @@ class TrainingOptions:
     """Update only the token embeddings that a step uses (lazy Adam), which saves time and memory."""
     seed: int = 0
     """Seed of initialisation, batches and dropout."""
-    precision: Literal["no", "bf16", "fp16", "auto"] = "no"
-    """Mixed precision: none, bf16, fp16 with loss scaling (for GPUs), or what the device is fastest with."""
+    precision: TrainingPrecision = "float32"
+    """Precision of matrix products: float32, bf16, fp16 with loss scaling (for GPUs), or what the device is
+    fastest with."""
     compile: bool = False
     """Compile the layers with torch.compile: faster on GPUs after the first steps, which take a minute."""
     device: Literal["auto", "cpu"] = "auto"
@@ -266,6 +268,7 @@ class TrainingOptions:
         values["warm_up"] = WarmUpOptions(**values.get("warm_up", {}))
         values["labels"] = SupervisionOptions(**values.get("labels", {}))
         values["tasks"] = current_tasks(values.get("tasks", ("link_prediction",)))
+        values["precision"] = current_precision(values.get("precision", "float32"))
         return cls(**values)
 
     @classmethod
@@ -282,6 +285,8 @@ class TrainingOptions:
         """
         if isinstance(tasks := values.get("tasks"), (list, tuple)):
             values = {**values, "tasks": current_tasks(tasks)}
+        if "precision" in values:
+            values = {**values, "precision": current_precision(values["precision"])}
         return from_flat(cls, values, model)
 
 

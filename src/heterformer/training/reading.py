@@ -14,7 +14,7 @@ from heterformer.models.options import ModelOptions
 from heterformer.models.plm.backbone import load_backbone, max_tokens
 from heterformer.models.plm.inspection import Inspection, inspect_backbone
 from heterformer.models.plm.loading import hub_json, is_hub_name, load_tokenizer
-from heterformer.models.plm.minilm import backbone_path
+from heterformer.models.plm.minilm import backbone_path, check_backbone
 from heterformer.models.plm.reading import PAPER, declared_options, sentence_transformers_options
 from heterformer.network.schema import NodeType
 from heterformer.network.split.pairs import Pairs
@@ -69,6 +69,7 @@ def _textless_end(network: Network) -> NodeType | None:
 def _hub_options(backbone: str) -> dict[str, Any]:
     if not is_hub_name(backbone_path(backbone)):
         return {}
+    check_backbone(backbone)
     return sentence_transformers_options(lambda file: hub_json(backbone, file))
 
 

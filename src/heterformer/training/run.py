@@ -196,8 +196,9 @@ class Run(RunFolder):
 
         Validation before the first step is in the entry ``before_training`` of step 0.
         """
-        path = self.path / METRICS
-        return logged_lines(path)
+        if not self.exists:
+            self.config()  # it is no run
+        return logged_lines(self.path / METRICS)
 
     def write_digests(self) -> None:
         """Note the run's own files, once training is complete; folders in it have notes of their own."""

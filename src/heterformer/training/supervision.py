@@ -14,16 +14,27 @@ from heterformer.arrays import Ints
 from heterformer.batches.batcher import Batcher
 from heterformer.batches.labelled import LabelledBatch, LabelledBatches
 from heterformer.batches.pairs import evaluation_sampler
+from heterformer.batches.visible import VisibleNetwork
 from heterformer.distributed import ProcessGroup
 from heterformer.metrics import classification_metrics, decided, regression_metrics
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.heads import HeadConfig, NodeHead
 from heterformer.models.inference import StoredStates, evaluating, vectors_of_type
+from heterformer.network.split.split import Split
+from heterformer.network.store import Network
 from heterformer.network.stratified import TRAIN, VALIDATION
-from heterformer.network.targets import Targets, class_weights
+from heterformer.network.target_options import SupervisedTask
+from heterformer.network.targets import Targets, class_weights, node_targets
 from heterformer.states.vector_cache import VectorsOf
 from heterformer.training.calibration import best_temperature
 from heterformer.training.supervision_options import SupervisionOptions
+
+
+def run_targets(network: Network, task: SupervisedTask, options: SupervisionOptions, split: Split) -> Targets:
+    """The targets of a run: it does not learn from labels of nodes that its split hides from training."""
+    views = {TRAIN: VisibleNetwork.for_training, VALIDATION: VisibleNetwork.for_validation}
+    hidden = {part: view(network, split).hidden for part, view in views.items()}
+    return node_targets(network, task, options, hidden)
 
 
 def head_config(targets: Targets, options: SupervisionOptions) -> HeadConfig:

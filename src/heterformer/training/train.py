@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from heterformer.device import chosen_device, chosen_precision, say_if_slow
+from heterformer.device import chosen_device, chosen_training_precision, say_if_slow
 from heterformer.distributed import ProcessGroup
 from heterformer.errors import InputError
 from heterformer.files import file_lock
@@ -105,7 +105,7 @@ def options_of_run(run: Run, options: TrainingOptions) -> TrainingOptions:
             say(f"{run.path}: resumes with {', '.join(kept)}, the default when it was started.")
         if options.precision == "auto":
             options = replace(options, precision=run.options().precision)
-    precision = chosen_precision(options.precision, chosen_device(options.device))
+    precision = chosen_training_precision(options.precision, chosen_device(options.device))
     return replace(options, precision=precision)
 
 

@@ -17,7 +17,8 @@ from heterformer.arrays import Ints
 from heterformer.batches.stable import StableSampler
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.errors import InputError
-from heterformer.models.contract import HeterogeneousEncoder, NodeEncoder
+from heterformer.models.contract import NodeEncoder
+from heterformer.models.heterogeneous import HeterogeneousEncoder
 from heterformer.models.inference import textless_vectors
 from heterformer.models.known_nodes import KnownNodes
 from heterformer.network.encoding import AttributeRows

@@ -15,14 +15,42 @@ from heterformer.arrays import Ints
 from heterformer.batches.batcher import Batcher
 from heterformer.batches.false_negatives import false_negative_masks
 from heterformer.batches.pairs import evaluation_sampler
+from heterformer.batches.visible import VisibleNetwork
 from heterformer.distributed import ProcessGroup
+from heterformer.errors import InputError
 from heterformer.metrics import ranking_metrics
 from heterformer.models.contract import NodeEncoder
 from heterformer.network.schema import NodeType, Relation
 from heterformer.network.split.pairs import Pairs
+from heterformer.network.split.split import Split
+from heterformer.progress import say
 from heterformer.ranking import Scorer, in_batch_ranks
 from heterformer.states.pass_vectors import PassVectors
 from heterformer.states.vector_cache import VectorsOf
+
+
+def validated_pairs(visible: VisibleNetwork, split: Split, relation: Relation) -> Pairs:
+    """The validation pairs of a relation whose ends a model can know something of.
+
+    After a split by time, users of whom training has no link would be ranked at random, and they may be most:
+    their pairs are left out, as long as there are others. ``visible`` is what validation shows.
+    """
+    every, place = split.pairs[relation.name].validation, visible.network.path
+    known = visible.without_hidden(every, relation)
+    if split.times is None:
+        if not len(known):
+            problem = f"every validation pair of {relation.name!r} has a hidden node at one end"
+            raise InputError(f"{place}: {problem}; hold out fewer nodes or take a larger validation part.")
+        return known
+    if left_out := len(every) - len(known):
+        end = visible.network.schema.textless_end(relation)
+        what = f"{left_out:,} of {len(every):,} validation pairs of {relation.name!r}"
+        whose = f"of whose {end} nodes training has no link"
+        if not len(known):
+            say(f"{place}: validates on {what}, {whose}: early stopping learns nothing from them.")
+            return every
+        say(f"{place}: leaves out {what}, {whose}.")
+    return known
 
 
 def chance_prec(pairs: Pairs, batch_size: int) -> float:

@@ -15,7 +15,8 @@ from heterformer.arrays import Ints
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.distributed import ProcessGroup
 from heterformer.metrics import metric_heading
-from heterformer.models.contract import HeterogeneousEncoder, NodeEncoder
+from heterformer.models.contract import NodeEncoder
+from heterformer.models.heterogeneous import HeterogeneousEncoder
 from heterformer.models.inference import CHUNK, plm_vectors
 from heterformer.models.textless import TextlessNodes
 from heterformer.network.schema import NodeType

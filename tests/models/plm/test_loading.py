@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import huggingface_hub
 import pytest
 from transformers.utils import hub
 
@@ -138,6 +139,7 @@ def test_a_hub_s_code_is_not_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(PretrainedConfig, "get_config_dict", lambda name: ({"model_type": "bert"}, {}))
     monkeypatch.setattr(tokenization_auto, "get_tokenizer_config", lambda name: {})
+    monkeypatch.setattr(huggingface_hub, "get_hf_file_metadata", lambda url: None)  # it is there
     assert source_options("owner/name") == {"trust_remote_code": False}
 
 
@@ -148,10 +150,17 @@ def test_settings_on_a_hub_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = {"model_type": "bert", "attn_implementation": "evil/kernel"}
     monkeypatch.setattr(PretrainedConfig, "get_config_dict", lambda name: (kernel, {}))
     monkeypatch.setattr(tokenization_auto, "get_tokenizer_config", lambda name: {})
+    monkeypatch.setattr(huggingface_hub, "get_hf_file_metadata", lambda url: None)  # it is there
     with pytest.raises(
         InputError, match=r"evil/model: 'attn_implementation' is 'evil/kernel', expected 'eager'"
     ):
         load_plm("evil/model")
+
+
+def test_a_folder_without_a_model(tmp_path: Path) -> None:
+    for read in (Heterformer.from_pretrained, load_model):
+        with pytest.raises(InputError, match=r"(holds no model|a model's folder).* with a config\.json"):
+            read(tmp_path)
 
 
 def test_there_is_no_other_door() -> None:

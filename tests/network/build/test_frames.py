@@ -75,6 +75,25 @@ def test_a_frame_that_the_specification_does_not_ask_for(frames: Any, what: str)
     assert str(caught.value).startswith(f"found a frame for the unknown {what}, the specification has '")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ("network.yaml", {"paper": PAPERS}),
+            "the specification: found str, expected a dict of the keys",
+        ),
+        ((None, {"paper": PAPERS}), "the specification: found NoneType, expected a dict"),
+        ((SPEC, [pd.DataFrame(PAPERS)]), "nodes: found list, expected a dict of frames by name."),
+        ((SPEC, pd.DataFrame(PAPERS)), "nodes: found DataFrame, expected a dict of frames by name."),
+        ((SPEC, {"paper": PAPERS}, pd.DataFrame(CITES)), "relations: found DataFrame, expected a dict of"),
+    ],
+)
+def test_an_argument_in_the_wrong_place(arguments: Any, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        Network.from_frames(*arguments)
+    assert str(caught.value).startswith(message)
+
+
 def test_nothing_is_dropped_in_silence(capsys: pytest.CaptureFixture[str]) -> None:
     cites = {"a": ["1", "2", "1", "1"], "b": ["2", "9", "1", "nan"]}
     network = Network.from_frames(SPEC, {"paper": PAPERS}, {"cites": cites})

@@ -69,6 +69,12 @@ def test_texts_for_a_type_that_is_not_there() -> None:
     assert str(caught.value) == ("the HeteroData has no node type 'work', its types are 'paper', 'author'.")
 
 
+@pytest.mark.parametrize("data", [None, "papers.pt", {"paper": 3}])
+def test_something_else_than_a_hetero_data(data: Any) -> None:
+    with pytest.raises(InputError, match=r"^the data are .*, expected a HeteroData of PyTorch Geometric\.$"):
+        Network.from_hetero_data(data, {})
+
+
 def test_a_wrong_number_of_texts() -> None:
     with pytest.raises(InputError) as caught:
         Network.from_hetero_data(papers_and_authors(), {"paper": ["A", "B"]})

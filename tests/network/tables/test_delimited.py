@@ -61,6 +61,14 @@ def test_rows_are_numbered_over_all_blocks(tables: Tables) -> None:
     assert tables.complaint() == "papers.csv: row 150, column 'id': found nothing, expected an id."
 
 
+def test_of_a_thousand_columns_a_few_are_listed(tables: Tables) -> None:
+    tables.write("papers.csv", ",".join(f"column{number}" for number in range(1000)) + "\n")
+    tables.paper["id"] = "colum7"
+    complaint = tables.complaint()
+    assert complaint.startswith("papers.csv: no column 'colum7', the columns are 'column0', 'column1', ")
+    assert complaint.endswith("'column19' and 980 more (did you mean 'column7'?).")
+
+
 def test_a_missing_column_is_named_with_those_there_are(tables: Tables) -> None:
     tables.paper["text"] = ["titel"]
     assert tables.complaint() == "papers.csv: no column 'titel', the columns are 'id', 'title'."

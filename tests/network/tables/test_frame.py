@@ -36,14 +36,23 @@ def test_a_column_that_the_frame_lacks() -> None:
     assert str(caught.value) == "the paper frame: no column 'key', the columns are 'id', 'authors'."
 
 
-@pytest.mark.parametrize("found", [[{"id": 1}], "papers.csv", None])
+SERIES = (pd.Series([1], name="id"), pl.Series("id", [1]))
+
+
+@pytest.mark.parametrize(
+    "found", [[{"id": 1}], "papers.csv", None, *SERIES], ids=lambda found: str(type(found))
+)
 def test_something_else_than_a_frame(found: object) -> None:
     with pytest.raises(InputError) as caught:
         FrameTable(found, "the paper frame")
-    kind = type(found).__name__
-    assert str(caught.value) == (
-        f"the paper frame: found {kind}, expected a polars or pandas frame or an Arrow table."
-    )
+    expected = "expected a polars or pandas frame, an Arrow table or a dict of columns."
+    assert str(caught.value) == f"the paper frame: found {type(found).__name__}, {expected}"
+
+
+def test_columns_of_different_lengths() -> None:
+    table = FrameTable({"id": [1, 2, 3], "title": ["a", "b"]}, "the paper frame")
+    with pytest.raises(InputError, match=r"^the paper frame: columns differ in length \(.*'title'.*\)\.$"):
+        next(table.chunks([Column("id", "id")]))
 
 
 def test_whole_numbers_with_gaps_which_pandas_turns_into_floats_are_ids() -> None:

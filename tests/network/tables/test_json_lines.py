@@ -115,7 +115,8 @@ def test_a_key_that_all_records_lack(tables: Tables) -> None:
 def test_a_line_that_does_not_parse(tables: Tables) -> None:
     with_lines(tables, json.dumps(TWO[0]), "", '{"id": "p2", "title": "B"')
     assert tables.complaint() == (
-        "papers.jsonl: line 3: not valid JSON at character 26 (Expecting ',' delimiter)."
+        "papers.jsonl: line 3: not valid JSON at character 26 (Expecting ',' delimiter); "
+        "expected one whole object per line, or an array of objects in a .json file."
     )
 
 
@@ -202,3 +203,11 @@ def test_whole_floats_are_ids(tables: Tables) -> None:
     with_records(tables, {"id": 1.0, "title": "A"}, {"id": 2, "title": "B"})
     tables.write("cites.csv", "source,target\n1,2\n")
     assert tables.build().ids("paper") == ["1", "2"]
+
+
+def test_an_object_over_several_lines(tables: Tables) -> None:
+    tables.write("papers.json", json.dumps({"data": [{"id": "p1", "title": "A"}]}, indent=1))
+    tables.paper["file"] = "papers.json"
+    assert tables.complaint().endswith(
+        "; expected one whole object per line, or an array of objects in a .json file."
+    )

@@ -17,7 +17,8 @@ from transformers import initialization as init
 from heterformer.batches.batch import Batch, Neighbors, Texts
 from heterformer.models.backbone_encoder import BackboneEncoder
 from heterformer.models.configuration import NodeEncoderConfig
-from heterformer.models.contract import HeterogeneousEncoder, NodeEncoder
+from heterformer.models.contract import NodeEncoder
+from heterformer.models.heterogeneous import HeterogeneousEncoder
 from heterformer.models.textless import TextlessNodes
 
 TEXT_RICH = "text"  # torch_geometric's node type for all nodes with text

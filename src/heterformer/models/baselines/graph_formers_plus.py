@@ -10,7 +10,7 @@ from heterformer.batches.batch import Batch
 from heterformer.models.aggregation import NEIGHBOR_KINDS, Aggregation, EdgeProjections, Neighborhoods
 from heterformer.models.baselines.graph_formers import GraphFormers
 from heterformer.models.configuration import NodeEncoderConfig
-from heterformer.models.contract import HeterogeneousEncoder
+from heterformer.models.heterogeneous import HeterogeneousEncoder
 from heterformer.models.options import GraphFormersPlusOptions
 from heterformer.models.textless import TextlessNodes
 

@@ -18,7 +18,8 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer, PretrainedConfig
 
 from heterformer.errors import InputError
 from heterformer.files import reading
-from heterformer.models.plm.minilm import check_source, trained_config
+from heterformer.models.plm.hub import check_reachable
+from heterformer.models.plm.minilm import NAME, check_source, trained_config
 from heterformer.untrusted import short_repr
 
 # Values of these decide which code runs or where it comes from. What is empty is harmless.
@@ -124,6 +125,7 @@ def source_options(path_or_name: Path | str) -> dict[str, Any]:
         check_folder(folder)
         return {"trust_remote_code": False, "local_files_only": True}
     check_source(path_or_name)
+    check_reachable(str(path_or_name), (NAME,))
     try:
         for values in _hub_settings(str(path_or_name)):
             check_values(values, str(path_or_name))

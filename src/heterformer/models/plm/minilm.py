@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from heterformer.errors import InputError
+from heterformer.models.plm.hub import check_reachable
 
 NAME = "minilm"
 HUB_NAME = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
@@ -42,12 +43,20 @@ def check_source(name: Path | str) -> None:
 
 
 def check_backbone(name: Path | str) -> None:
-    """Refuse what ``check_source`` does, and a folder that holds no model, without reading one."""
+    """Refuse what ``check_source`` does, a hub's name if none answers, and a folder that holds no model."""
     if name == NAME:  # whatever is called so in the current folder
         return
     check_source(name)
-    if Path(name).is_dir() and not any((Path(name) / file).is_file() for file in CONFIGURATIONS):
-        raise InputError(f"{name}: holds no model, expected a folder with a {CONFIGURATIONS[0]}.")
+    if not Path(name).is_dir():
+        check_reachable(str(name), (NAME,))
+    else:
+        check_model_folder(Path(name))
+
+
+def check_model_folder(folder: Path) -> None:
+    """Refuse a folder that holds no model, without reading one."""
+    if not any((folder / file).is_file() for file in CONFIGURATIONS):
+        raise InputError(f"{folder}: holds no model, expected a folder with a {CONFIGURATIONS[0]}.")
 
 
 def trained_config(backbone: Path | str) -> dict[str, Any] | None:

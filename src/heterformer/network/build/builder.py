@@ -12,10 +12,11 @@ from heterformer.network.adjacency import Adjacency
 from heterformer.network.build.node_tables import NodeTable, read_node_table, write_ids
 from heterformer.network.build.relations import Edges, Endpoints, read_relation
 from heterformer.network.build.report import BuildReport, Tally
+from heterformer.network.description import write_description
 from heterformer.network.ids import IdIndex
 from heterformer.network.schema import NodeType, Relation, Schema
 from heterformer.network.spec import NetworkSpec
-from heterformer.network.store import Network, write_description
+from heterformer.network.store import Network
 from heterformer.network.tables import Table, open_table
 from heterformer.progress import Bar, progress_bar
 

@@ -26,6 +26,10 @@ def build_from_frames(
     out: Path | str | None,
 ) -> Network:
     """See ``Network.from_frames``."""
+    for what, value in (("the specification", spec), ("nodes", nodes), ("relations", relations)):
+        if not isinstance(value, Mapping):
+            kind = "the keys of a specification" if value is spec else "frames by name"
+            raise InputError(f"{what}: found {type(value).__name__}, expected a dict of {kind}.")
     values = {
         **spec,
         "nodes": _with_frames(spec.get("nodes"), nodes, "node type"),

@@ -17,7 +17,7 @@ from heterformer.network.columns import node_column
 from heterformer.network.interchange.rows import edge_columns, unused_name
 from heterformer.network.schema import EdgeColumn, NodeType
 from heterformer.network.store import Network
-from heterformer.untrusted import REVERSED
+from heterformer.untrusted import REVERSED, short_repr
 
 EDGE_COLUMNS: dict[EdgeColumn, str] = {"weight": "edge_weight", "time": "edge_time"}  # in a HeteroData
 
@@ -42,6 +42,8 @@ def from_hetero_data(
     The reverse of a relation, by its name (``rev_``) or, under the same name, by its edges, is left out: both
     directions are traversed anyway.
     """
+    if not (hasattr(data, "node_types") and hasattr(data, "edge_types")):
+        raise InputError(f"the data are {short_repr(data)}, expected a HeteroData of PyTorch Geometric.")
     ids = ids or {}
     by_key = {"text": texts, "label": labels or {}, **(columns or {})}
     for values_by_type in (*by_key.values(), ids):

@@ -92,15 +92,6 @@ class Split:
         """One part of each predicted relation."""
         return {name: getattr(parts, part) for name, parts in self.pairs.items()}
 
-    def without_hidden(self, pairs: Pairs, relation: Relation) -> Pairs:
-        """The pairs of a relation neither of whose ends training must not see."""
-        none = np.empty(0, dtype=np.int64)
-        seen = [
-            ~np.isin(pairs[:, side], self.hidden.get(node_type, none))
-            for side, node_type in enumerate((relation.source, relation.target))
-        ]
-        return pairs[np.logical_and(*seen)]
-
     def save(self, path: Path | str, network: Network) -> None:
         """A Parquet table of ids: (part, query, key), and ("hidden", id, type) for hidden nodes.
 

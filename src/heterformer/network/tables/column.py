@@ -6,13 +6,14 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from difflib import get_close_matches
 from math import inf, isfinite
 from typing import Any, Literal, NamedTuple, Protocol
 
 import polars as pl
 
 from heterformer.errors import InputError
-from heterformer.untrusted import short_repr
+from heterformer.untrusted import short_list, short_repr
 
 Kind = Literal["id", "ids", "labels", "text", "time", "value", "attribute", "weight"]
 
@@ -30,6 +31,7 @@ A_TIME = "a number or a date such as 2023-08-06"
 A_WEIGHT = "a number of at least 0"
 AN_ATTRIBUTE = "one number, text or true or false per node"
 DAY = 24 * 60 * 60  # seconds
+LISTED = 20  # columns, in a message
 LARGEST_WHOLE = 2.0**53  # floats from here on leave out whole numbers
 DATES = ("%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S", "%d-%b-%Y", "%Y-%m", "%Y/%m/%d")
 
@@ -86,8 +88,9 @@ class Table(Protocol):
 
 def missing_column(where: str, path: str, columns: Sequence[str], hint: str = "") -> InputError:
     """The error for a column that a table lacks."""
-    names = ", ".join(map(repr, columns))
-    return InputError(f"{where}: no column {path!r}, the columns are {names}{hint}.")
+    guess = [] if hint else get_close_matches(path, columns, n=1)
+    hint = f" (did you mean {short_repr(guess[0])}?)" if len(columns) > LISTED and guess else hint
+    return InputError(f"{where}: no column {path!r}, the columns are {short_list(columns, LISTED)}{hint}.")
 
 
 def converted(values: pl.Series, column: Column, where: str, first_row: int) -> pl.Series:

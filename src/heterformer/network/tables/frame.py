@@ -17,8 +17,9 @@ class FrameTable:
     """A polars or pandas frame, an Arrow table or a dict of columns."""
 
     def __init__(self, frame: Any, where: str) -> None:
-        if not (isinstance(frame, (dict, pl.LazyFrame)) or hasattr(frame, "__arrow_c_stream__")):
-            expected = "expected a polars or pandas frame or an Arrow table"
+        tabular = isinstance(frame, (dict, pl.LazyFrame)) or hasattr(frame, "__arrow_c_stream__")
+        if not tabular or type(frame).__name__ == "Series":  # one column, which Arrow reads as well
+            expected = "expected a polars or pandas frame, an Arrow table or a dict of columns"
             raise InputError(f"{where}: found {type(frame).__name__}, {expected}.")
         self.where = where
         self.frame = frame
@@ -44,6 +45,8 @@ def _as_polars(frame: Any, columns: Sequence[Column], where: str) -> pl.DataFram
         return pl.DataFrame(frame)
     except InputError:
         raise
+    except pl.exceptions.ShapeError as error:
+        raise InputError(f"{where}: columns differ in length ({str(error).splitlines()[0]}).") from None
     except (pl.exceptions.PolarsError, pa.ArrowException, TypeError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise InputError(f"{where}: a column mixes types ({reason}); convert it to one type.") from None

@@ -107,7 +107,10 @@ class JsonLinesTable:
         except UnicodeDecodeError as error:
             raise InputError(f"{place}: byte {error.start + 1} is not UTF-8.") from None
         except json.JSONDecodeError as error:
-            raise InputError(f"{place}: not valid JSON at character {error.pos + 1} ({error.msg}).") from None
+            problem = f"not valid JSON at character {error.pos + 1} ({error.msg})"
+            if error.pos >= len(error.doc.rstrip()):  # the value goes on in the next line
+                problem += "; expected one whole object per line, or an array of objects in a .json file"
+            raise InputError(f"{place}: {problem}.") from None
         except (ValueError, RecursionError) as error:  # surrogates; too many digits or brackets
             raise InputError(f"{place}: not valid JSON ({error}).") from None
         if not isinstance(record, dict):
