@@ -81,11 +81,11 @@ def with_keywords(options: T, keywords: Mapping[str, Any]) -> T:
     return replace(options, **values)
 
 
-def unknown_option(name: str, known: Iterable[str]) -> InputError:
+def unknown_option(name: str, known: Iterable[str], whose: str = "") -> InputError:
     """The error of an option that does not exist, with the most similar one that does."""
     guess = get_close_matches(name, list(known), n=1)
     hint = f" (did you mean {guess[0]!r}?)" if guess else ""
-    return InputError(f"no option {name!r}{hint}.")
+    return InputError(f"{whose}no option {name!r}{hint}.")
 
 
 def with_alternatives(options: object, name: str, expectation: str) -> str:

@@ -249,10 +249,11 @@ def test_the_command_names_what_is_damaged(
 
 
 def test_what_is_none_of_them(tmp_path: Path, failed: Failed) -> None:
-    assert failed(main, ["check", str(tmp_path / "x")]).startswith(f"{tmp_path / 'x'}: is no such folder")
-    (tmp_path / "y").write_text("y")
     expected = "expected a network, a run or vectors."
-    assert failed(main, ["check", str(tmp_path / "y")]) == f"{tmp_path / 'y'}: is none, {expected}"
+    nowhere, other = tmp_path / "x", tmp_path / "y"
+    other.write_text("y")
+    assert failed(main, ["check", str(nowhere)]) == f"{nowhere}: no such file or folder, {expected}"
+    assert failed(main, ["check", str(other)]) == f"{other}: found something else, {expected}"
 
 
 def test_a_network_of_an_earlier_version_is_compared_by_its_fingerprint(

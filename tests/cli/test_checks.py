@@ -135,7 +135,7 @@ WRONG = {
     "describe nowhere.net": "nowhere.net: not a network",
     "split NET new.csv": "new.csv: expected a name that ends in .parquet, the format of the table.",
     "export nowhere.net new --to csv": "nowhere.net: not a network",
-    "check nowhere": "nowhere: is no such folder or file",
+    "check nowhere": "nowhere: no such file or folder, expected a network, a run or vectors.",
 }
 SCRIPT = """
 import contextlib, io, json, sys

@@ -155,6 +155,18 @@ def test_new_pairs_of_a_grown_network_are_ranked_as_of_the_first_of_them(
         assert (adjacency.time[own] > limit).any()
 
 
+def test_users_without_a_purchase_before_the_test_are_cold(tmp_path: Path) -> None:
+    """A split by time hides no user by name: there are those of whom training has no link."""
+    late = [("late-1", "item-1", 40), ("late-1", "item-2", 41), ("late-2", "item-3", 42)]
+    network = timed_shop(tuple(late))
+    by_time = {"split.by": "time", "split.divide": "pairs", "textless_neighbors": 3, "max_steps": 1}
+    run = shop_run(tmp_path / "run", network, **by_time)
+    found = evaluate(run.path, tasks=("link_prediction",), device="cpu", parts=("test",))
+    by_group = {one.group: one for one in found.recommendation}
+    assert (by_group["cold queries"].queries, by_group["cold queries"].pairs) == (2, 3)
+    assert by_group["all"].queries > 2
+
+
 def test_later_purchases_make_an_item_neither_popular_nor_warm(timed_run: Path) -> None:
     opened = open_run(timed_run, "cpu")
     times, bought = timed_shop().edge_values("bought", "time"), timed_shop().edges("bought")[1]

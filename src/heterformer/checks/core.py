@@ -33,5 +33,5 @@ def check_path(path: Path | str) -> Findings:
         return check_run(path)
     if is_vectors_folder(path) or (is_parquet(path) and path.is_file()):
         return check_vectors(path)
-    problem = "is no such folder or file" if not path.exists() else "is none"
+    problem = "no such file or folder" if not path.exists() else "found something else"
     raise InputError(f"{path}: {problem}, expected a network, a run or vectors.")

@@ -403,7 +403,8 @@ class Vectors:
         if not isinstance(ids, list) or not all(isinstance(node_id, str) for node_id in ids):
             raise damaged(path, "expected a list of ids", AGAIN)
         if ids and len(ids) != len(self._array(node_type)):
-            raise damaged(path, f"it has {len(ids):,} ids, as many as vectors expected", AGAIN)
+            vectors = len(self._array(node_type))
+            raise damaged(path, f"it has {len(ids):,} ids, expected {vectors:,}, one for each vector", AGAIN)
         return ids
 
     def _parquet(self, node_type: NodeType, columns: list[str]) -> Iterator[pa.RecordBatch]:

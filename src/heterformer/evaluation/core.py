@@ -197,7 +197,7 @@ def _links_of_run(
     sampler, folder = evaluation_sampler(opened.seed), opened.run.path
     ranks: list[Ranks] = []
     at_widths: dict[int, list[Ranks]] = {width: [] for width in model.widths[1:]}
-    lists: list[RecommendationResult] = []
+    lists, unseen = list[RecommendationResult](), _unseen(network, split)
     # Whatever is hidden of their neighbours.
     alone = vectors_alone(model, opened.batcher, opened.seed, texts, folder)
     for part, pair_sets in by_part.items():
@@ -209,7 +209,7 @@ def _links_of_run(
             for width, ranks_at_width in at_widths.items():
                 ranks_at_width += read.rank(pair_sets, processes, width=width)
             lists += recommendations(
-                pair_sets, read.cached, batcher.visible, read.scorer, split.hidden, processes=processes
+                pair_sets, read.cached, batcher.visible, read.scorer, unseen, processes=processes
             )
     if others:
         with neighbor_states(model, hiding_batcher, sampler, texts, folder, processes) as states:
@@ -292,9 +292,15 @@ def _links_of_vectors(
     if hidden_pairs is not None:
         seen = tuple(name for name in names if hidden_pairs.get(name) != hiding.get(name))
     predicted = [one for one in ranked_sets if one.relation in network.schema.predicted]
-    products, hidden = (lambda _: _inner_product), split.hidden
-    lists = recommendations(predicted, vectors_of, visible, products, hidden, known)
+    products, unseen = (lambda _: _inner_product), _unseen(network, split)
+    lists = recommendations(predicted, vectors_of, visible, products, unseen, known)
     return replace(evaluation, link_prediction=figures, recommendation=lists, seen_by_vectors=seen)
+
+
+def _unseen(network: Network, split: Split) -> dict[NodeType, Ints]:
+    """The nodes that training has not seen: hidden ones, and textless ones that it has no link of."""
+    training = VisibleNetwork.for_training(network, split)
+    return split.hidden | {t: training.without_texts(t) for t in network.schema.textless}
 
 
 def _inner_product(queries: Tensor, keys: Tensor) -> Tensor:

@@ -32,6 +32,7 @@ from heterformer.network.encoding import AttributeRows, encodings_to_dict, fitte
 from heterformer.network.schema import EdgeType, NodeType, Schema
 from heterformer.network.store import Network
 from heterformer.network.tokens import PackedTokens, open_tokens
+from heterformer.options import unknown_option
 from heterformer.progress import say
 from heterformer.untrusted import checked_path
 
@@ -80,7 +81,7 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
         known = cls.config_class.option_names()
         for name in options:
             if name not in known:
-                raise InputError(f"{cls.__name__} has no option {name!r}, expected one of {', '.join(known)}")
+                raise unknown_option(name, known, whose=f"{cls.__name__} has ")
         if isinstance(options.get("normalize"), bool):  # as in the configuration
             options["normalize"] = "yes" if options["normalize"] else "no"
         chosen = cls.config_class.options_class(backbone=str(path_or_name), **options)
@@ -310,9 +311,7 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
             node_type: A textless type.
             rows: Rows of the type.
         """
-        raise InputError(
-            f"{type(self).__name__} knows text-rich nodes only and has no vectors of {node_type!r} nodes"
-        )
+        raise InputError(f"{type(self).__name__} has no vectors of {node_type!r} nodes, which have no text.")
 
     @property
     def warms_up(self) -> bool:

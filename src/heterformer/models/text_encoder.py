@@ -211,6 +211,7 @@ class NeighborRows:
 
     def _rows(self, node_type: NodeType, ids: list[str]) -> Sequence[int]:
         textless = self.model.schema.textless
+        edge_type_to(self.model.schema, node_type)  # refuses a type that no relation joins
         if node_type in textless and self.known is not None and node_type in self.known.ids:
             rows = known_rows(pl.Series(ids, dtype=pl.String), self.known.ids[node_type])
             if (rows < 0).any():

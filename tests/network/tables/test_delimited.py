@@ -61,6 +61,12 @@ def test_rows_are_numbered_over_all_blocks(tables: Tables) -> None:
     assert tables.complaint() == "papers.csv: row 150, column 'id': found nothing, expected an id."
 
 
+def test_a_short_row_of_a_wide_table_does_not_repeat_the_header(tables: Tables) -> None:
+    names = ["id", "title", *(f"column{number}" for number in range(1000))]
+    tables.write("papers.csv", ",".join(names) + "\np1,A\n" + ",".join(["p2"] * 1002) + ",more\n")
+    assert tables.complaint() == "papers.csv: line 2: found 2 fields, expected 1,002."
+
+
 def test_of_a_thousand_columns_a_few_are_listed(tables: Tables) -> None:
     tables.write("papers.csv", ",".join(f"column{number}" for number in range(1000)) + "\n")
     tables.paper["id"] = "colum7"

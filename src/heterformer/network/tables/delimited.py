@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from heterformer.errors import InputError
-from heterformer.network.tables.column import Chunk, Column, converted, missing_column
+from heterformer.network.tables.column import LISTED, Chunk, Column, converted, missing_column
 from heterformer.network.tables.packed import is_packed, unpacked
 
 DELIMITERS = (";", "|", "\t", ",")
@@ -119,10 +119,11 @@ class DelimitedTable:
                 lines = _decoded_lines(stream, self.where)
                 reader = csv.reader(lines, delimiter=self.delimiter)
                 names, end = next(reader), reader.line_num
+                listed = f" ({', '.join(names)})" if len(names) <= LISTED else ""
                 for row in reader:
                     start, end = end + 1, reader.line_num
                     if row and len(row) != len(names):
-                        problem = f"found {len(row)} fields, expected {len(names)} ({', '.join(names)})"
+                        problem = f"found {len(row)} fields, expected {len(names):,}{listed}"
                         if end > start:
                             lines_read = f"{end - start + 1:,} lines"
                             problem += f" in a row of {lines_read}, perhaps after a quote that is not closed"
