@@ -28,13 +28,12 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import cast
 
 from build_scale import dblp_shaped
 
 from heterformer.datasets.synthetic import write_synthetic
-from heterformer.embedding.options import Precision
 from heterformer.files import write_text
+from heterformer.network.store import Network
 from heterformer.temporary import remove_path
 
 QUERIES = 100
@@ -68,11 +67,10 @@ class Size:
     def stages(self) -> dict[str, list[str]]:
         """The commands, in order. None of them minds what it has already written itself."""
         net, run, split = "network.net", "run", "split.parquet"
-        precision = ["--precision", embedding_precision()]
         train = ["train", net, run, "--backbone", "backbone", "--split.file", split]
         train += ["--neighbor-states", "cached", "--precision", "auto", "--evaluate-every", str(self.steps)]
         train += ["--validation-pairs", "2000"]
-        evaluate = ["evaluate", run, *precision, "--tasks"]
+        evaluate = ["evaluate", run, "--tasks"]
         sample = ["--classification.max-nodes", str(SAMPLE), "--clustering.sample", str(SAMPLE)]
         commands = {
             "build": ["build", "tables/network.yaml", net, "--data", "tables"],
@@ -95,7 +93,7 @@ class Size:
             "tables": [*own, "--write", str(self.papers), "tables"],
             "backbone": [*own, "--cut", str(self.layers), "backbone"],
             **{name: heterformer + words for name, words in commands.items()},
-            "embed": [*own, "--embed", run, embedding_precision()],
+            "embed": [*own, "--embed", net, run],
         }
 
     def measured(self) -> dict[str, Cost]:
@@ -136,14 +134,6 @@ def stored(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
-def embedding_precision() -> Precision:
-    import torch
-
-    from heterformer.device import has_bf16
-
-    return "bf16" if has_bf16(torch.device("cpu")) else "float32"
-
-
 def write_tables(papers: str, out: str) -> None:
     shutil.rmtree(out, ignore_errors=True)
     write_synthetic(Path(out), dblp_shaped(int(papers)))
@@ -169,13 +159,12 @@ def cut_backbone(layers: str, out: str) -> None:
             shutil.copy(source, out)
 
 
-def embed_all(run: str, precision: str) -> None:
+def embed_all(network: str, run: str) -> None:
     """What the first search, evaluation or map of a run does."""
     from heterformer.search.store import SearchStore
     from heterformer.training.run import Run
 
-    opened = Run(Path(run))
-    SearchStore.open(opened, opened.network(), precision=cast("Precision", precision))
+    SearchStore.open(Run(Path(run)), Network.open(network))
 
 
 def table(costs: dict[str, Cost], smaller: dict[str, Cost]) -> float:

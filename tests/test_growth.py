@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 import torch
 from torch import Tensor
@@ -21,7 +22,7 @@ from heterformer.batches.pairs import TrainingBatches, evaluation_sampler
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.datasets.synthetic import SyntheticOptions, write_synthetic
 from heterformer.embedding.embed import embed_to
-from heterformer.embedding.node_vectors import NodeVectors
+from heterformer.embedding.node_vectors import NodeVectors, given_vectors
 from heterformer.evaluation.link_prediction import predicted_pairs
 from heterformer.evaluation.pair_ranking import RankingSizes, rank_pairs
 from heterformer.maps import landmarks
@@ -243,6 +244,15 @@ def test_embedding(tmp_path: Path) -> None:
     assert grown.calls <= MOST
     assert grown.transferred <= MOST
     assert grown.memory <= 4  # some numbers for each node, and never its states
+
+
+def test_vectors_of_a_file_are_in_memory_once(tmp_path: Path) -> None:
+    """They are looked at in parts, and put into the network's order only if they are in another."""
+    matrix, path = np.ones((LARGE, 500), dtype=np.float32), tmp_path / "vectors.parquet"
+    frame = pl.DataFrame({"id": network(LARGE).ids("paper"), "vector": matrix})
+    frame.write_parquet(path)
+    assert len(given_vectors(path, network(LARGE))["paper"].rows) == LARGE
+    assert work_of(partial(given_vectors, path, network(LARGE))).memory < matrix.nbytes
 
 
 def test_ranking_compares_some_queries_with_each_candidate_once() -> None:

@@ -48,3 +48,25 @@ def has_ended(stat: Path) -> bool:
         return stat.read_text().rpartition(")")[2].split()[0] == "Z"
     except OSError:
         return True
+
+
+def test_stages_that_are_finished_are_not_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A million nodes take hours, and whatever stops the benchmark must cost the stage at hand at most."""
+    monkeypatch.syspath_prepend(SCRIPTS[0].parent)
+    benchmark = import_module("end_to_end")
+    fail_once = "test -e begun || { touch begun; exit 1; }"
+    stages = {"first": "echo once >> first", "second": fail_once, "build": "mkdir network.net"}
+    commands = {name: ["bash", "-c", script] for name, script in stages.items()}
+    monkeypatch.setattr(benchmark.Size, "stages", lambda self: commands)
+    size = benchmark.Size(200, tmp_path / "200", layers=1, steps=1)
+    with pytest.raises(SystemExit, match="second failed; see"):
+        size.measured()
+    (size.folder / "network.net").mkdir()  # as if the stop had come just after it was written
+    costs = size.measured()
+    assert (size.folder / "first").read_text() == "once\n"
+    assert {name: cost.resumed for name, cost in costs.items()} == {
+        "first": False,
+        "second": True,
+        "build": False,
+    }
+    assert size.measured() == costs

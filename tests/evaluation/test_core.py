@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from copy import deepcopy
 from dataclasses import replace
 from functools import partial
@@ -172,6 +173,23 @@ def test_the_predicted_relations_figures_are_those_of_link_prediction_alone(run:
     assert found.link_prediction[:2] == alone
     assert not found.classification
     assert not found.clustering
+
+
+def test_what_grows_with_the_network_is_in_the_runs_folder(
+    run: OpenRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder for temporary files is in memory on many systems."""
+    folders = list[object]()
+    new_file = tempfile.TemporaryFile
+
+    def recorded(*args: Any, **options: Any) -> Any:
+        folders.append(options["dir"])
+        return new_file(*args, **options)
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", recorded)
+    evaluate_run(run, replace(QUICK, tasks=("link_prediction",)))
+    assert folders
+    assert set(folders) == {run.run.path}
 
 
 def test_vectors_can_be_made_in_bf16_and_are_ranked_exactly(run: OpenRun) -> None:

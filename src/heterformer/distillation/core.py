@@ -112,7 +112,7 @@ def _test(opened: OpenRun, student: Student) -> dict[str, dict[str, float]]:
         computing_in(chosen_precision("auto", device), device),
         stored_neighbor_states(opened.model, opened.batcher, sampler, opened.run.path) as states,
     ):
-        read = ModelVectors(opened.model, opened.batcher, opened.seed, states)
+        read = ModelVectors(opened.model, opened.batcher, opened.seed, states, folder=opened.run.path)
         readers: dict[str, VectorsOf] = {"model": read.cached_alone, "student": by_student}
         for name, reader in readers.items():
             visible = opened.batcher.visible

@@ -21,6 +21,7 @@ from heterformer.network.store import Network
 from heterformer.stored import read_parquet
 from heterformer.untrusted import short_list
 
+AT_ONCE = 512  # vectors that are looked at
 FOREIGN = "expected what 'heterformer embed' wrote or a Parquet table with the columns id, vector and type"
 
 
@@ -121,7 +122,7 @@ def _checked(
     if node_type not in network.schema.node_types:
         known = ", ".join(map(repr, network.schema.node_types))
         raise InputError(f"{path}: has vectors of type {node_type!r}, the node types are {known}.")
-    wrong = ~np.isfinite(matrix.astype(np.float32)).all(1)
+    wrong = ~_is_finite(matrix)
     if wrong.any():
         problem = f"the vector of {node_type} {ids[int(wrong.argmax())]!r} has a value that is not a number"
         raise InputError(f"{path}: {problem} ({int(wrong.sum()):,} of {len(ids):,} have).")
@@ -131,5 +132,16 @@ def _checked(
         rows = network.rows(node_type, ids.to_list())
     except InputError as error:
         raise InputError(f"{path}: has a vector for an unknown node ({error}).") from None
+    if (np.diff(rows) > 0).all():  # as 'heterformer embed' writes them: no copy of what may be gigabytes
+        return NodeVectors(rows, matrix)
     order = np.argsort(rows)
     return NodeVectors(rows[order], matrix[order])
+
+
+def _is_finite(matrix: NDArray[Any]) -> NDArray[np.bool_]:
+    """(n,): which vectors have only finite numbers in single precision, some at a time."""
+    is_finite = np.empty(len(matrix), dtype=bool)
+    for start in range(0, len(matrix), AT_ONCE):
+        block = matrix[start : start + AT_ONCE].astype(np.float32)
+        is_finite[start : start + AT_ONCE] = np.isfinite(block).all(1)
+    return is_finite

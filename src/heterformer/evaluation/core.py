@@ -198,12 +198,13 @@ def _links_of_run(
     ranks: list[Ranks] = []
     at_widths: dict[int, list[Ranks]] = {width: [] for width in model.widths[1:]}
     lists, unseen = list[RecommendationResult](), _unseen(network, split)
-    alone = vectors_alone(model, opened.batcher, opened.seed, texts)  # whatever is hidden of their neighbours
+    # Whatever is hidden of their neighbours.
+    alone = vectors_alone(model, opened.batcher, opened.seed, texts, folder)
     for part, pair_sets in by_part.items():
         as_of = opened.for_part(part)
         batcher = as_of.batcher
         with neighbor_states(as_of.model, batcher, sampler, texts, folder, processes) as states:
-            read = ModelVectors(as_of.model, batcher, opened.seed, states, alone)
+            read = ModelVectors(as_of.model, batcher, opened.seed, states, alone, folder)
             ranks += read.rank(pair_sets, processes)
             for width, ranks_at_width in at_widths.items():
                 ranks_at_width += read.rank(pair_sets, processes, width=width)
@@ -212,7 +213,8 @@ def _links_of_run(
             )
     if others:
         with neighbor_states(model, hiding_batcher, sampler, texts, folder, processes) as states:
-            ranks += ModelVectors(model, hiding_batcher, opened.seed, states, alone).rank(others, processes)
+            read = ModelVectors(model, hiding_batcher, opened.seed, states, alone, folder)
+            ranks += read.rank(others, processes)
     figures = _results([*predicted, *others], ranks, network)
     by_width = {model.width: figures[: len(predicted)]} if at_widths else {}
     by_width |= {width: _results(predicted, ranks, network) for width, ranks in at_widths.items()}

@@ -31,19 +31,21 @@ def link_prediction_ranks(
     processes: ProcessGroup | None = None,
     sizes: RankingSizes | None = None,
 ) -> list[Ranks]:
-    """The ranks of each pair set's keys, in the order of its pairs. Text states are kept in ``folder``."""
+    """The ranks of each pair set's keys, in the order of its pairs. What grows is kept in ``folder``."""
     with stored_neighbor_states(model, batcher, evaluation_sampler(seed), folder, processes) as states:
-        return ModelVectors(model, batcher, seed, states).rank(pair_sets, processes, sizes)
+        return ModelVectors(model, batcher, seed, states, folder=folder).rank(pair_sets, processes, sizes)
 
 
-def vectors_alone(model: NodeEncoder, batcher: Batcher, seed: int, states: StoredStates) -> VectorCache:
+def vectors_alone(
+    model: NodeEncoder, batcher: Batcher, seed: int, states: StoredStates, folder: Path | None = None
+) -> VectorCache:
     """Vectors of text-rich nodes without their neighbours, each read once: no hidden pair changes them."""
     without_neighbors, sampler = Batcher(batcher.visible, batcher.tokens, {}), evaluation_sampler(seed)
 
     def read(node_type: NodeType, rows: Ints) -> Tensor:
         return center_vectors(model, without_neighbors, node_type, rows, sampler, states)
 
-    return VectorCache(read, batcher.schema.counts)
+    return VectorCache(read, batcher.schema.counts, folder)
 
 
 class ModelVectors:
@@ -60,11 +62,14 @@ class ModelVectors:
         seed: int,
         states: StoredStates,
         alone: VectorCache | None = None,
+        folder: Path | None = None,
     ) -> None:
+        """Vectors are kept in a temporary file in ``folder``."""
         self.model, self.batcher, self.states = model, batcher, states
         self.sampler = evaluation_sampler(seed)
-        self.cached = VectorCache(self.vectors, batcher.schema.counts)  # a node is query, key and candidate
-        self.cached_alone = alone or vectors_alone(model, batcher, seed, states)  # for every width
+        # A node is query, key and candidate.
+        self.cached = VectorCache(self.vectors, batcher.schema.counts, folder)
+        self.cached_alone = alone or vectors_alone(model, batcher, seed, states, folder)  # for every width
 
     def rank(
         self,
