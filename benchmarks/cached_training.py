@@ -62,7 +62,9 @@ def reading(model: Heterformer, shape: Shape) -> Callable[[], Tensor]:
 
 def random_store(folder: Path, texts: int, model: Heterformer) -> StateStore:
     """States that mean nothing, as many and as large as the model's would be."""
-    shape = (model.backbone.config.num_hidden_layers - 1, model.width)
+    nothing = PackedTokens({"text": 0}, np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.int32))
+    with evaluating(model):
+        shape = each_text(model.text_states, nothing, np.arange(0), model.device).shape[1:]  # (S, d)
     rng = np.random.default_rng(0)
     with new_store(folder, np.arange(texts), shape, STORED, {}, TEXTS) as store:
         for start in range(0, texts, TEXTS):

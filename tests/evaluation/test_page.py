@@ -12,8 +12,9 @@ def test_names_and_notes_are_text() -> None:
         "title": "Heterformer on <b>|`x`",
         "vectors": "vectors.parquet",
         "figures": [],
-        "evaluation": {"command": "heterformer evaluate", "all_flags": ""},
+        "evaluation": {"command": "heterformer evaluate", "all_flags": "", "precision": None},
     }
     page = as_markdown(Evaluation(tiny_network(), notes=["class '<script>' is left out"]), about)
     assert page.startswith("# Heterformer on \\<b\\>\\|\\`x\\`\n")
     assert "- class '\\<script\\>' is left out" in page
+    assert "computed in" not in page  # nobody knows
