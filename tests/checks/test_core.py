@@ -35,7 +35,8 @@ KINDS = ("network", "run", "vectors", "table.parquet")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A network with its tokens, a run with its vectors, and vectors in both forms; tests put back all."""
     folder = tmp_path_factory.mktemp("sound")
-    run = Run(shutil.copytree(tiny_run(), folder / "run"))
+    made = shutil.ignore_patterns("search", "figures", "map", "report.*")  # of it by tests of other modules
+    run = Run(shutil.copytree(tiny_run(), folder / "run", ignore=made))
     shutil.copytree(tiny_network().path, folder / "network")
     network = Network.open(folder / "network")
     run.write_config(network, run.options())
