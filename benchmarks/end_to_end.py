@@ -31,9 +31,9 @@ from pathlib import Path
 
 from build_scale import dblp_shaped
 
+from heterformer import Network, Run
 from heterformer.datasets.synthetic import write_synthetic
 from heterformer.files import write_text
-from heterformer.network.store import Network
 from heterformer.temporary import remove_path
 
 QUERIES = 100
@@ -162,7 +162,6 @@ def cut_backbone(layers: str, out: str) -> None:
 def embed_all(network: str, run: str) -> None:
     """What the first search, evaluation or map of a run does."""
     from heterformer.search.store import SearchStore
-    from heterformer.training.run import Run
 
     SearchStore.open(Run(Path(run)), Network.open(network))
 

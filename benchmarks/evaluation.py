@@ -23,8 +23,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from heterformer import Run
-from heterformer.errors import InputError
+from heterformer import InputError, Run
 from heterformer.network.labels import labelled_types
 
 Flags = list[str]

@@ -448,7 +448,7 @@ def test_a_killed_process_ends_the_others(tmp_path: Path, launch: str) -> None:
         launcher = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
     try:
         deadline = time.monotonic() + SECONDS
-        while len(Run(path).metrics()) < 6:
+        while not Run(path).exists or len(Run(path).metrics()) < 6:
             assert launcher.poll() is None, (tmp_path / "log").read_text()
             assert time.monotonic() < deadline, (tmp_path / "log").read_text()
             time.sleep(0.05)

@@ -308,7 +308,7 @@ def test_from_backbone_takes_anything_with_a_schema(backbones: dict[str, str]) -
 
 def test_unknown_option(backbones: dict[str, str]) -> None:
     with pytest.raises(
-        InputError, match="Heterformer has no option 'virtual_token', expected one of normalize"
+        InputError, match=r"Heterformer has no option 'virtual_token' \(did you mean 'virtual_tokens'\?\)"
     ):
         new_model(backbones["bert"], virtual_token="both")
 

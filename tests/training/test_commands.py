@@ -109,7 +109,7 @@ def test_a_changed_option(failed: Failed, run: Path) -> None:
 
 def test_an_unknown_backbone(failed: Failed, tmp_path: Path) -> None:
     said = failed(train, tmp_path / "run", backbone="nobody/nothing")
-    assert said.startswith("backbone 'nobody/nothing' cannot be loaded: ")
+    assert said.startswith("nobody/nothing: no such folder, nor can a model hub be reached: ")
 
 
 def test_a_backbone_without_a_tokenizer(failed: Failed, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from heterformer.models.options import (
     EveryModelOptions,
     HeterformerOptions,
 )
+from heterformer.models.plm import minilm
 from heterformer.models.registry import MODELS
 from heterformer.network.split.options import SplitOptions
 from heterformer.network.store import Network
@@ -44,6 +45,7 @@ def parse(monkeypatch: pytest.MonkeyPatch) -> Parse:
     network = tiny_network()  # which opens one
     monkeypatch.setattr(training, "train", lambda network, run, options: given.append(options))
     monkeypatch.setattr(Network, "open", lambda path: network)
+    monkeypatch.setattr(minilm, "check_reachable", lambda *_: None)  # as if the hub knew bert-base-uncased
 
     def parsed(*words: object) -> TrainingOptions:
         cli.main(["train", "net", "run", *map(str, words)])
