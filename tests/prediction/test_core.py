@@ -13,9 +13,10 @@ from heterformer.network.store import Network
 from heterformer.prediction.core import Predictor, predict
 from heterformer.prediction.options import PredictOptions
 from heterformer.training.run import Run
+from heterformer.training.supervision import node_outputs
 from heterformer.training.supervision_options import SupervisionOptions
 from heterformer.training.train import train
-from tests.learning import synthetic_network, tiny_network
+from tests.learning import count_texts, synthetic_network, tiny_network
 from tests.training.runs import options, trained
 
 
@@ -52,12 +53,23 @@ def test_all_nodes_in_a_file(run: Run, tmp_path: Path) -> None:
         predict(run, out=tmp_path / "predictions.csv")
 
 
-def test_stored_states_change_nothing(run: Run) -> None:
+def test_no_text_is_read_twice(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     predictor = Predictor(run, tiny_network(), PredictOptions())
     rows = np.arange(30)
-    direct = predictor.outputs(rows)
-    stored = predictor.outputs(rows, all_states_from=1)
-    torch.testing.assert_close(stored, direct, rtol=1e-4, atol=1e-5)
+    counts = count_texts(monkeypatch)
+    outputs = predictor.outputs(rows, nodes_at_once=7)
+    assert 0 < sum(counts) <= len(predictor.batcher.tokens)
+    direct = node_outputs(predictor.model, predictor.batcher, rows, predictor.seed)
+    torch.testing.assert_close(outputs, direct, rtol=1e-4, atol=1e-5)
+
+
+def test_nodes_without_text_need_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    labels = SupervisionOptions(type="author", min_members=5)
+    asked = options(tasks=("classification",), labels=labels, max_steps=1)
+    textless = train(tiny_network(), tmp_path / "run", asked)
+    counts = count_texts(monkeypatch)
+    assert len(predict(textless)) == tiny_network().schema.counts["author"]
+    assert sum(counts) == 0
 
 
 def test_unseen_nodes(run: Run, tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -21,18 +20,16 @@ from heterformer.device import chosen_device, chosen_precision, computing_in, sa
 from heterformer.files import replace_file
 from heterformer.metrics import decided
 from heterformer.models.heads import NodeHead
-from heterformer.models.inference import StoredStates
 from heterformer.network.store import Network
 from heterformer.options import with_keywords
 from heterformer.prediction.options import PredictOptions, no_head
 from heterformer.progress import progress_bar
-from heterformer.states.neighbor_states import stored_neighbor_states
+from heterformer.states.pass_vectors import PassVectors
 from heterformer.training.run import Run
 from heterformer.training.supervision import node_outputs
 from heterformer.training.unseen import adapt_to_network
 
-NODES_AT_ONCE = 4096  # between two moves of the progress bar
-ALL_STATES = 2000  # from as many nodes on, the states of all texts are computed once
+NODES_AT_ONCE = 4096  # whose vectors are in memory
 
 
 def predict(
@@ -105,8 +102,8 @@ class Predictor:
             return np.arange(self.network.schema.counts[node_type])
         return self.network.rows(node_type, list(nodes))
 
-    def outputs(self, rows: Ints, all_states_from: int = ALL_STATES) -> Tensor:
-        """(n, C): what the head says. Of many nodes, the states of all texts are computed first."""
+    def outputs(self, rows: Ints, nodes_at_once: int = NODES_AT_ONCE) -> Tensor:
+        """(n, C): what the head says. Texts that several nodes need are read once, others not at all."""
         device = self.model.device
         precision = chosen_precision(self.options.precision, device)
         say_if_slow(precision, device)
@@ -116,15 +113,11 @@ class Predictor:
             tempfile.TemporaryDirectory(prefix="heterformer-") as folder,
             progress_bar("predicting", len(rows), "nodes") as bar,
         ):
-            stored: AbstractContextManager[StoredStates | None] = nullcontext()
-            if len(rows) >= all_states_from:
-                sampler = evaluation_sampler(self.seed)
-                stored = stored_neighbor_states(self.model, self.batcher, sampler, Path(folder))
-            with stored as states:
-                for start in range(0, len(rows), NODES_AT_ONCE):
-                    some = rows[start : start + NODES_AT_ONCE]
-                    parts.append(node_outputs(self.model, self.batcher, some, self.seed, stored=states))
-                    bar.advance(len(some))
+            sampler = evaluation_sampler(self.seed)
+            vectors = PassVectors(self.model, self.batcher, sampler, Path(folder), bar.advance)
+            for start in range(0, len(rows), nodes_at_once):
+                some = rows[start : start + nodes_at_once]
+                parts.append(node_outputs(self.model, self.batcher, some, self.seed, vectors=vectors))
         return torch.cat(parts)
 
     def frame(self, rows: Ints) -> pl.DataFrame:

@@ -19,7 +19,7 @@ from heterformer.distributed import ProcessGroup
 from heterformer.metrics import classification_metrics, decided, regression_metrics
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.heads import HeadConfig, NodeHead
-from heterformer.models.inference import StoredStates, evaluating, vectors_of_type
+from heterformer.models.inference import evaluating, vectors_of_type
 from heterformer.network.split.split import Split
 from heterformer.network.store import Network
 from heterformer.network.stratified import TRAIN, VALIDATION
@@ -108,7 +108,7 @@ class Supervision:
         precision: AbstractContextManager[object] | None = None,
         vectors: VectorsOf | None = None,
     ) -> dict[str, float]:
-        """The metrics of one part's nodes; ``vectors`` as in ``node_outputs``."""
+        """The metrics of one part's nodes, whose vectors are computed unless ``vectors`` gives them."""
         chosen = self.targets.of_part(part)
         outputs = node_outputs(self.model, batcher, chosen.rows, self.seed, precision, vectors=vectors)
         return target_metrics(self.head, outputs, chosen)
@@ -129,20 +129,14 @@ def node_outputs(
     rows: Ints,
     seed: int,
     precision: AbstractContextManager[object] | None = None,
-    stored: StoredStates | None = None,
     vectors: VectorsOf | None = None,
 ) -> Tensor:
-    """(n, C): what the model's head says of some nodes of its type.
-
-    Their vectors are computed, with ``stored`` states if there are any, unless ``vectors`` gives them.
-    """
+    """(n, C): what the model's head says of some nodes; their vectors are computed unless given."""
     head = model.head
     assert head is not None
     with precision or nullcontext():
         if vectors is None:
-            vectors = partial(
-                vectors_of_type, model, batcher, sampler=evaluation_sampler(seed), stored=stored
-            )
+            vectors = partial(vectors_of_type, model, batcher, sampler=evaluation_sampler(seed))
         own = vectors(head.config.node_type, rows)
     with evaluating(model):
         outputs: Tensor = head(own.to(model.device)).float().cpu()
