@@ -186,7 +186,7 @@ def test_within_two_standard_errors_is_no_better_than_chance() -> None:
 
 def test_of_a_few_pairs_nothing_can_be_said() -> None:
     assert no_better_than_chance(1.0, 0.5, 2)
-    assert chance_verdict(0.5, 2) == "cannot be told from chance (0.5000): 2 pairs are too few"
+    assert chance_verdict(0.5, 2) == "cannot be distinguished from chance (0.5000): 2 pairs are too few"
 
 
 def test_recommendation_metrics_of_a_list_by_hand() -> None:

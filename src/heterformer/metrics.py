@@ -138,7 +138,7 @@ def no_better_than_chance(share: float, chance: float, queries: int) -> bool:
 def chance_verdict(chance: float, queries: int) -> str:
     """What is said of a share that is ``no_better_than_chance``: the end of a sentence."""
     if _luckiest(chance, queries) >= 1:
-        return f"cannot be told from chance ({chance:.4f}): {queries:,} pairs are too few"
+        return f"cannot be distinguished from chance ({chance:.4f}): {queries:,} pairs are too few"
     return f"is no better than chance ({chance_range(chance, queries)})"
 
 

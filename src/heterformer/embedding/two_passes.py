@@ -390,7 +390,7 @@ def _precision(options: EmbedOptions, since: Path | None, device: torch.device) 
     """For ``auto`` that of the earlier vectors, which could not be continued in another one."""
     precision = options.precision
     if precision == "auto" and since is not None:
-        with suppress(InputError):  # which is told when they are opened to be continued
+        with suppress(InputError):  # it is raised again when they are opened to be continued
             precision = noted_precision(since) or precision
     return chosen_precision(precision, device)
 

@@ -67,10 +67,10 @@ class NeighborStates:
     def _vectors(self, text_rows: Ints) -> Tensor:
         """(n, d): the last states of some texts, with their neighbours."""
 
-        def alone(text_rows: Ints) -> Tensor:
+        def last_states(text_rows: Ints) -> Tensor:
             return torch.from_numpy(self.texts.store.read_last(text_rows)).float()
 
-        return read_neighbors(self.model, self.batcher, self.second_hop, text_rows, alone)
+        return read_neighbors(self.model, self.batcher, self.second_hop, text_rows, last_states)
 
     def __call__(self, text_rows: Ints) -> Tensor:
         """(N, S, d): the states of the texts ``text_rows``."""
@@ -85,12 +85,15 @@ def read_neighbors(
     batcher: Batcher,
     second_hop: SecondHop,
     text_rows: Ints,
-    alone: Callable[[Ints], Tensor],
+    last_states: Callable[[Ints], Tensor],
 ) -> Tensor:
-    """(n, d): the last states of some texts, ascending, with their neighbours; ``alone`` gives plain ones."""
+    """(n, d): the last states of some texts, ascending, with their neighbours.
+
+    ``last_states`` gives (n, d) states of texts by themselves.
+    """
     batch = batcher.texts_with_neighbors(text_rows, second_hop)
     every = neighbor_text_rows(batch)
-    read = model.neighbor_vectors(batch.to(model.device), alone(every).to(model.device))
+    read = model.neighbor_vectors(batch.to(model.device), last_states(every).to(model.device))
     return read.float().cpu()[torch.from_numpy(np.searchsorted(every, text_rows))]
 
 
