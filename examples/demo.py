@@ -15,9 +15,7 @@ from rich.table import Table
 from transformers.utils import logging
 from two_models import console, heterformer, show_link_prediction, train_both
 
-from heterformer import Network, Run, embed
-from heterformer.datasets.synthetic_ceiling import planted_ceiling
-from heterformer.datasets.synthetic_words import AMBIGUOUS
+from heterformer import Network, Run, datasets, embed
 
 FOLDER = Path("demo")
 PAPERS, STEPS = 2000, 100
@@ -39,7 +37,7 @@ def main() -> None:
     runs = train_both(network, FOLDER, STEPS)
     console.rule("3. link prediction: which paper does a paper cite?")
     show_link_prediction(runs)
-    best = planted_ceiling(tables, network.schema.test_batch_size)
+    best = datasets.planted_ceiling(tables, network.schema.test_batch_size)
     console.print(
         f"The highest PREC that this network's planted truth allows: {best['network']:.2f} with neighbours, "
         f"{best['text']:.2f} from titles alone."
@@ -66,7 +64,7 @@ def main() -> None:
 
 def ambiguous_paper(network: Network) -> int:
     """A well-connected paper whose title has the most words that two fields share."""
-    words = {word for shared in AMBIGUOUS.values() for word in shared.split()}
+    words = {word for shared in datasets.AMBIGUOUS.values() for word in shared.split()}
     sources, targets = network.edges("cites")
     titles = network.texts("paper")
     degrees = np.bincount(np.concatenate([sources, targets]), minlength=len(titles))
