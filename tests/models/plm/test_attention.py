@@ -26,11 +26,12 @@ def inputs(packing: Packing, virtual: int) -> tuple[torch.Tensor, ...]:
     return tuple(torch.randn(s, dtype=torch.float64, requires_grad=True) for s in shapes)
 
 
+@pytest.mark.parametrize("multiple", [1, 4])  # without and with padding
 @pytest.mark.parametrize("virtual", [0, 2])
-def test_equals_attention_text_by_text(virtual: int) -> None:
-    packing = packing_of(3, 1, 3, 5)
+def test_equals_attention_text_by_text(virtual: int, multiple: int) -> None:
+    packing = packing_of(3, 1, 3, 5, 6, 2, 4)
     qkv, extra = inputs(packing, virtual)
-    output = attend(qkv, extra if virtual else None, packing.blocks, HEADS, 0.0)
+    output = attend(qkv, extra if virtual else None, packing.blocks, HEADS, 0.0, multiple=multiple)
     for u, (start, stop) in enumerate(itertools.pairwise(packing.texts.offsets.tolist())):
         query, key_value = qkv[start:stop].split([WIDTH, 2 * WIDTH], dim=1)
         key, value = torch.cat([key_value, extra[u]]).chunk(2, dim=1)
@@ -39,16 +40,17 @@ def test_equals_attention_text_by_text(virtual: int) -> None:
         torch.testing.assert_close(output[start:stop], expected)
 
 
+@pytest.mark.parametrize("multiple", [1, 4])
 @pytest.mark.parametrize("virtual", [0, 2])
 @pytest.mark.parametrize("dropout", [0.0, 0.4])
-def test_gradients(virtual: int, dropout: float) -> None:
+def test_gradients(virtual: int, dropout: float, multiple: int) -> None:
     packing = packing_of(3, 1, 3, 3, 2, 7)  # weights of texts up to the head size, 3, are kept
     qkv, extra = inputs(packing, virtual)
 
     def function(*tensors: torch.Tensor) -> torch.Tensor:
         torch.manual_seed(0)  # the same numbers dropped each time
         extra = tensors[1] if virtual else None
-        return attend(tensors[0], extra, packing.blocks, HEADS, dropout, chunk_size=CHUNK)
+        return attend(tensors[0], extra, packing.blocks, HEADS, dropout, chunk_size=CHUNK, multiple=multiple)
 
     assert torch.autograd.gradcheck(function, (qkv, extra) if virtual else (qkv,))
 
@@ -61,15 +63,16 @@ def positions(length: int) -> Positions:
     return Positions(bias.requires_grad_(), (angle.cos(), angle.sin()))
 
 
+@pytest.mark.parametrize("multiple", [1, 4])
 @pytest.mark.parametrize("virtual", [0, 2])
-def test_positions(virtual: int) -> None:
+def test_positions(virtual: int, multiple: int) -> None:
     """Between tokens of a text they matter; virtual tokens have none."""
     packing, heads = packing_of(3, 1, 3, 5), PAIRS
     qkv, extra = inputs(packing, virtual)
-    where = positions(7)
+    where = positions(8)
     assert where.bias is not None
     assert where.rotation is not None
-    output = attend(qkv, extra if virtual else None, packing.blocks, heads, 0.0, where)
+    output = attend(qkv, extra if virtual else None, packing.blocks, heads, 0.0, where, multiple=multiple)
     query, key_value = qkv.split([WIDTH, 2 * WIDTH], dim=1)
     first = attend_from_first(
         query[packing.first_token], key_value, extra if virtual else None, packing.blocks, heads, 0.0, where
@@ -85,12 +88,13 @@ def test_positions(virtual: int) -> None:
         torch.testing.assert_close(first[u], expected[0])
 
 
+@pytest.mark.parametrize("multiple", [1, 4])
 @pytest.mark.parametrize("virtual", [0, 2])
 @pytest.mark.parametrize("dropout", [0.0, 0.4])
-def test_gradients_through_positions(virtual: int, dropout: float) -> None:
+def test_gradients_through_positions(virtual: int, dropout: float, multiple: int) -> None:
     packing = packing_of(3, 1, 3, 3, 2, 7)
     qkv, extra = inputs(packing, virtual)
-    where = positions(7)
+    where = positions(8)
     seen = where.bias.detach() if where.bias is not None else torch.zeros(0)
     learnt = torch.where(seen.isinf(), 0.0, seen).requires_grad_()
 
@@ -99,7 +103,7 @@ def test_gradients_through_positions(virtual: int, dropout: float) -> None:
         bias = tensors[1] + torch.where(seen.isinf(), seen, 0.0)
         extra = tensors[2] if virtual else None
         placed = Positions(bias, where.rotation)
-        return attend(tensors[0], extra, packing.blocks, PAIRS, dropout, placed, CHUNK)
+        return attend(tensors[0], extra, packing.blocks, PAIRS, dropout, placed, CHUNK, multiple)
 
     assert torch.autograd.gradcheck(function, (qkv, learnt, extra) if virtual else (qkv, learnt))
 
@@ -154,3 +158,17 @@ def test_a_text_alone_of_its_length_keeps_no_others() -> None:
         attend(qkv, None, packing.blocks, HEADS, 0.0)
     weights = 8 * HEADS * 3 * 3 * 3  # those of the longer text are computed again
     assert sum(kept.values()) == 8 * 14 * (3 * WIDTH + WIDTH) + weights
+
+
+def test_rows_behind_the_texts_are_of_no_text() -> None:
+    packing = packing_of(3, 1, 5)
+    qkv, extra = inputs(packing, 2)
+    filled = torch.cat([qkv.detach(), torch.full((4, 3 * WIDTH), float("nan"), dtype=qkv.dtype)])
+    filled.requires_grad_()
+    for multiple in (1, 4):
+        output = attend(filled, extra, packing.blocks, HEADS, 0.0, multiple=multiple)
+        torch.testing.assert_close(output[:9], attend(qkv, extra, packing.blocks, HEADS, 0.0))
+        assert not output[9:].any()
+        (gradient,) = torch.autograd.grad(output[:9].sum(), filled)
+        assert not gradient[9:].any()
+        assert gradient[:9].isfinite().all()

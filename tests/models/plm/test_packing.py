@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from heterformer.batches.batch import Texts
-from heterformer.models.plm.packing import pack
+from heterformer.models.plm.packing import pack, rounded_up
 from tests.models.random_batches import random_batch
 
 TEXTS = Texts(
@@ -34,6 +34,25 @@ def test_mean_over_each_text() -> None:
     packing = pack(TEXTS)
     hidden = packing.texts.tokens[:, None].float()
     assert packing.mean(hidden)[packing.rank].flatten().tolist() == [10, 21, 30, 41]
+
+
+def test_in_half_precision_there_is_filling_behind_the_texts() -> None:
+    texts = pack(TEXTS).texts
+    with torch.autocast("cpu", torch.bfloat16):
+        packing = pack(Texts(TEXTS.tokens[:5], TEXTS.offsets[:4]))
+    assert packing.texts.tokens.tolist() == [10, 30, 20, 21, 22, 0, 0, 0]
+    assert packing.texts.lengths.tolist() == [1, 1, 3]
+    assert packing.positions().tolist() == [0, 0, 0, 1, 2, 0, 0, 0]
+    hidden = torch.full((8, 1), float("nan"))
+    hidden[:5, 0] = torch.tensor([1.0, 2.0, 3.0, 4.0, 8.0])
+    assert packing.mean(hidden).flatten().tolist() == [1, 2, 5]
+    assert len(texts.tokens) == 8  # which need no filling, but have none in single precision either
+
+
+@pytest.mark.parametrize("rows", [0, 1, 8, 100, 1000, 1025, 6000, 100_001])
+def test_rounding_up_adds_at_most_an_eighth(rows: int) -> None:
+    assert rows <= rounded_up(rows) <= max(8, rows * 1.125)
+    assert rounded_up(rounded_up(rows)) == rounded_up(rows)
 
 
 def windows_by_hand(text: list[int], window: int) -> list[list[int]]:

@@ -2,12 +2,12 @@
 
 Why by hand on the CPU: titles are a dozen tokens long, and ``scaled_dot_product_attention`` takes twice the
 time of plain batched products at that length there (and cannot use its fast kernel with dropout at all).
-Work proceeds by rectangles of equally long texts, each small enough for the processor's cache.
+Work proceeds by rectangles of texts, each small enough for the processor's cache: of equally long texts in
+single precision; of similarly long ones, padded, in half precision, where products of a new shape are slow.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import torch
@@ -17,8 +17,10 @@ from torch import Tensor
 from heterformer.models.plm.dropout import keep_mask, keep_scale
 from heterformer.models.plm.fused_attention import attend_fused
 from heterformer.models.plm.packing import Block
+from heterformer.models.plm.rectangles import Rectangle, rectangles
 
 CHUNK = 2**19  # numbers in the largest array of a chunk: 2 MB
+PADDED = 8  # in half precision lengths and numbers of texts are multiples of it, so that shapes occur again
 VECTOR = 16  # torch.softmax takes six times as long for rows shorter than a vector register
 
 
@@ -45,17 +47,23 @@ def attend(
     dropout: float,
     positions: Positions = NO_POSITIONS,
     chunk_size: int = CHUNK,
+    multiple: int | None = None,
 ) -> Tensor:
     """Each token's mixture of its text's values, (T, d).
 
     ``qkv``: (T, 3d), queries (scaled), keys and values side by side. ``virtual``: (U, V, 2d), further keys
     and values that all tokens of a text see. ``chunk_size``: numbers in the largest array of a chunk.
+    ``multiple``: of which texts' lengths and numbers are made by padding; by default as suits the precision.
+    Rows of ``qkv`` behind the texts are of no text, and their mixture is 0.
     """
     bias, rotation = positions
     if has_fused_attention(qkv.device):
         return attend_fused(qkv, virtual, blocks, heads, dropout, bias, rotation)
-    arguments = (qkv, virtual, bias, rotation, blocks, heads, dropout, chunk_size)
-    mixture: Tensor = BlockAttention.apply(*arguments)  # type: ignore[no-untyped-call]
+    if multiple is None:
+        multiple = PADDED if qkv.dtype.itemsize == 2 else 1
+    pieces = rectangles(blocks, chunk_size // qkv.shape[1], multiple)
+    arguments = (qkv, virtual, bias, rotation, pieces, heads, dropout)
+    mixture: Tensor = RectangleAttention.apply(*arguments)  # type: ignore[no-untyped-call]
     return mixture
 
 
@@ -74,8 +82,9 @@ def attend_to_states(
     """
     mixtures, totals = [query[:0]], [query[:0, :, 0]]
     queries = torch.split(query, [block.size for block in blocks])
-    rectangles = torch.split(states, [block.size * block.length for block in blocks])
-    for block, q, h in zip(blocks, queries, rectangles, strict=True):
+    tokens = blocks[-1].tokens.stop if blocks else 0  # behind them is filling
+    by_block = torch.split(states[:tokens], [block.size * block.length for block in blocks])
+    for block, q, h in zip(blocks, queries, by_block, strict=True):
         h = h.view(block.size, block.length, -1)  # (n, L, d)
         if virtual is not None:
             h = torch.cat([h, virtual[block.texts]], 1)
@@ -139,7 +148,7 @@ def turned(x: Tensor, rotation: tuple[Tensor, Tensor], back: bool = False) -> Te
     return (x * cos + across * sin).to(x.dtype)
 
 
-class BlockAttention(torch.autograd.Function):
+class RectangleAttention(torch.autograd.Function):
     """See ``attend``. Keeps the heads' own queries, keys and values instead of ``qkv``."""
 
     @staticmethod
@@ -149,26 +158,25 @@ class BlockAttention(torch.autograd.Function):
         virtual: Tensor | None,
         bias: Tensor | None,
         rotation: tuple[Tensor, Tensor] | None,
-        blocks: list[Block],
+        pieces: list[Rectangle],
         heads: int,
         dropout: float,
-        chunk_size: int,
     ) -> Tensor:
-        output = torch.empty(qkv.shape[0], qkv.shape[1] // 3, dtype=qkv.dtype, device=qkv.device)
+        output = qkv.new_empty(qkv.shape[0], qkv.shape[1] // 3)
+        output[pieces[-1].tokens.stop if pieces else 0 :] = 0
         saved: list[Tensor | None] = []
         positions = Positions(bias, rotation)
-        for block in _chunks(blocks, qkv.shape[1], chunk_size):
-            q, kv = _queries_keys_values(qkv, virtual, block, heads)
-            weights = _weights(q, kv[0], positions)  # (nH, L, L + V)
+        for piece in pieces:
+            q, kv = _queries_keys_values(qkv, virtual, piece, heads)
+            weights = _weights(q, kv[0], positions, piece)  # (nH, L, L + V)
             keep = keep_mask(weights, dropout) if dropout else None
             mixture = torch.bmm(weights if keep is None else weights * keep, kv[1])  # (nH, L, d/H)
             mixture = mixture if keep is None else mixture.mul_(keep_scale(dropout))
-            _join_heads(mixture, output[block.tokens], block.size)
+            piece.write(output, _join_heads(mixture, piece.size))
             # Long texts' weights would take more memory than all else together; they are computed again.
-            saved += [q, kv, weights if block.length <= q.shape[-1] else None, keep]
+            saved += [q, kv, weights if piece.length <= q.shape[-1] else None, keep]
         ctx.save_for_backward(output, bias, *saved)
-        ctx.blocks, ctx.heads, ctx.dropout, ctx.rotation = blocks, heads, dropout, rotation
-        ctx.chunk_size = chunk_size
+        ctx.pieces, ctx.heads, ctx.dropout, ctx.rotation = pieces, heads, dropout, rotation
         ctx.virtual = None if virtual is None else virtual.shape
         return output
 
@@ -177,29 +185,31 @@ class BlockAttention(torch.autograd.Function):
         (grad,) = grads
         output, bias, *saved = ctx.saved_tensors
         positions = Positions(bias, ctx.rotation)
-        grad_qkv = torch.empty(grad.shape[0], 3 * grad.shape[1], dtype=grad.dtype, device=grad.device)
+        grad_qkv = grad.new_empty(grad.shape[0], 3 * grad.shape[1])
+        grad_qkv[ctx.pieces[-1].tokens.stop if ctx.pieces else 0 :] = 0
         grad_virtual = None if ctx.virtual is None else grad.new_empty(ctx.virtual)
         grad_bias = torch.zeros_like(bias) if ctx.needs_input_grad[2] else None
         # Through the softmax p: dL/ds = p (dL/dp - sum(p dL/dp)), and that sum is output times gradient.
         sums = (grad * output).view(len(grad), ctx.heads, grad.shape[1] // ctx.heads).sum(-1)  # (T, H)
-        for i, block in enumerate(_chunks(ctx.blocks, grad_qkv.shape[1], ctx.chunk_size)):
+        for i, piece in enumerate(ctx.pieces):
             q, kv, weights, keep = saved[4 * i : 4 * i + 4]
-            g = _split_heads(grad[block.tokens], block.size, ctx.heads, 1)[0]  # (nH, L, d/H)
-            weights = _weights(q, kv[0], positions) if weights is None else weights
-            sums_of_block = _split_heads(sums[block.tokens], block.size, ctx.heads, 1)[0]  # (nH, L, 1)
+            # Of padding, whose rows of ``grad`` are 0, nothing comes.
+            g = _split_heads(piece.read(grad, zeros=True), piece.size, ctx.heads, 1)[0]  # (nH, L, d/H)
+            weights = _weights(q, kv[0], positions, piece) if weights is None else weights
+            sums_of_piece = _split_heads(piece.read(sums, zeros=True), piece.size, ctx.heads, 1)[0]
             if keep is not None:
                 g = g * keep_scale(ctx.dropout)
             grad_p = torch.bmm(g, kv[1].mT)  # (nH, L, L + V)
             grad_p = grad_p if keep is None else grad_p.mul_(keep)
-            grad_s = grad_p.sub_(sums_of_block).mul_(weights)
+            grad_s = grad_p.sub_(sums_of_piece).mul_(weights)
             if grad_bias is not None:
-                own = grad_s.view(block.size, ctx.heads, *grad_s.shape[1:])[..., : block.length]
-                grad_bias[:, : block.length, : block.length] += own.sum(0)  # (H, L, L)
+                own = grad_s.view(piece.size, ctx.heads, *grad_s.shape[1:])[..., : piece.length]
+                grad_bias[:, : piece.length, : piece.length] += own.sum(0)  # (H, L, L)
             grad_kv = torch.empty_like(kv)
             grad_q = _score_gradients(grad_s, q, kv[0], grad_kv[0], ctx.rotation)
             torch.bmm((weights if keep is None else weights * keep).mT, g, out=grad_kv[1])
-            _join_gradients(grad_q, grad_kv, grad_qkv, grad_virtual, block)
-        return grad_qkv, grad_virtual, grad_bias, None, None, None, None, None
+            _join_gradients(grad_q, grad_kv, grad_qkv, grad_virtual, piece)
+        return grad_qkv, grad_virtual, grad_bias, None, None, None, None
 
 
 def _score_gradients(
@@ -217,19 +227,12 @@ def _score_gradients(
     return grad_q.add_(torch.bmm(virtual, k[:, length:]))
 
 
-def _chunks(blocks: list[Block], width: int, chunk_size: int) -> Iterator[Block]:
-    """Blocks cut into pieces that fit the cache."""
-    for texts, tokens, size, length in blocks:
-        step = max(1, chunk_size // (length * width))
-        for i in range(0, size, step):
-            n = min(step, size - i)
-            text, token = texts.start + i, tokens.start + i * length
-            yield Block(slice(text, text + n), slice(token, token + n * length), n, length)
-
-
-def _weights(q: Tensor, k: Tensor, positions: Positions) -> Tensor:
+def _weights(q: Tensor, k: Tensor, positions: Positions, piece: Rectangle) -> Tensor:
     """The softmax of Eq. 2, in the type of its inputs also where mixed precision would widen it."""
     scores = position_scores(q, k, q.shape[1], positions)
+    if piece.masked is not None:
+        by_text = scores.view(piece.size, -1, *scores.shape[1:])  # (n, H, L, L + V)
+        by_text[..., : piece.length].masked_fill_(piece.masked, float("-inf"))
     if scores.shape[-1] >= VECTOR:
         return torch.softmax(scores, -1).to(q.dtype)
     scores = scores.sub_(scores.amax(-1, keepdim=True)).exp_()
@@ -242,32 +245,31 @@ def _split_heads(x: Tensor, texts: int, heads: int, parts: int) -> Tensor:
     return x.permute(2, 0, 3, 1, 4).reshape(parts, texts * heads, -1, x.shape[-1])
 
 
-def _join_heads(x: Tensor, out: Tensor, texts: int) -> None:
-    """(nH, L, d/H) into the rows ``out``, (nL, d)."""
-    x = x.view(texts, -1, *x.shape[1:]).transpose(1, 2)  # (n, L, H, d/H)
-    out.view(x.shape).copy_(x)
+def _join_heads(x: Tensor, texts: int) -> Tensor:
+    """(nH, L, d/H) to (n, L, H, d/H), a view."""
+    return x.view(texts, -1, *x.shape[1:]).transpose(1, 2)
 
 
 def _queries_keys_values(
-    qkv: Tensor, virtual: Tensor | None, block: Block, heads: int
+    qkv: Tensor, virtual: Tensor | None, piece: Rectangle, heads: int
 ) -> tuple[Tensor, Tensor]:
     """(nH, L, d/H) and (2, nH, L + V, d/H): the virtual keys and values come after the text's own (Eq. 4)."""
     # Of a single text the heads would be a view, for whose sake the backward pass keeps all of ``qkv``.
-    own = _split_heads(qkv[block.tokens], block.size, heads, 3).contiguous()
+    own = _split_heads(piece.read(qkv), piece.size, heads, 3).contiguous()
     if virtual is None:
         return own[0], own[1:]
-    return own[0], torch.cat([own[1:], _split_heads(virtual[block.texts], block.size, heads, 2)], dim=2)
+    extra = _split_heads(piece.read_texts(virtual), piece.size, heads, 2)
+    return own[0], torch.cat([own[1:], extra], dim=2)
 
 
 def _join_gradients(
-    grad_q: Tensor, grad_kv: Tensor, grad_qkv: Tensor, grad_virtual: Tensor | None, block: Block
+    grad_q: Tensor, grad_kv: Tensor, grad_qkv: Tensor, grad_virtual: Tensor | None, piece: Rectangle
 ) -> None:
     """The way back of ``_queries_keys_values``."""
-    n, length = block.size, block.length
-    grad_q = grad_q.view(n, -1, *grad_q.shape[1:]).transpose(1, 2)  # (n, L, H, d/H)
+    n, length = piece.size, piece.length
+    grad_q = _join_heads(grad_q, n)  # (n, L, H, d/H)
     grad_kv = grad_kv.view(2, n, -1, *grad_kv.shape[2:]).permute(1, 3, 0, 2, 4)  # (n, L + V, 2, H, d/H)
-    out = grad_qkv[block.tokens].view(n, length, 3, *grad_q.shape[2:])
-    out[:, :, 0].copy_(grad_q)
-    out[:, :, 1:].copy_(grad_kv[:, :length])
+    piece.write(grad_qkv, torch.cat([grad_q[:, :, None], grad_kv[:, :length]], 2))
     if grad_virtual is not None:
-        grad_virtual[block.texts].copy_(grad_kv[:, length:].flatten(2))
+        texts = piece.texts.stop - piece.texts.start
+        grad_virtual[piece.texts].copy_(grad_kv[:texts, length:].flatten(2))

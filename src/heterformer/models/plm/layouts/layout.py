@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from heterformer.models.plm.attention import NO_POSITIONS, Positions, attend, attend_to_states
+from heterformer.models.plm.attention import NO_POSITIONS, PADDED, Positions, attend, attend_to_states
 from heterformer.models.plm.dropout import dropped
 from heterformer.models.plm.packing import Packing
 
@@ -85,8 +85,9 @@ class Layout(ABC):
 
     @property
     def longest(self) -> int:
-        """The length of the longest text."""
-        return self.packing.blocks[-1].length if self.packing.blocks else 0
+        """The length of the longest text, with the padding that attention may give it."""
+        length = self.packing.blocks[-1].length if self.packing.blocks else 0
+        return -(-length // PADDED) * PADDED
 
     def run_layer(
         self, depth: int, hidden: Tensor, virtual: Tensor | None = None, first_only: bool = False
