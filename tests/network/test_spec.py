@@ -35,10 +35,10 @@ def complaint(values: Any) -> str:
     return str(caught.value)
 
 
-def test_defaults_are_those_of_the_paper() -> None:
+def test_defaults() -> None:
     spec = NetworkSpec.parse(changed("nodes.author", None))
     assert spec.predict == "cites"  # the only text-text relation
-    assert spec.neighbors == {"paper": 5, "author": 3}
+    assert spec.neighbors == {"paper": 20, "author": 5}
     assert (spec.max_tokens, spec.test_batch_size) == (32, 100)
     assert (spec.text_rich, spec.textless) == (("paper",), ("author",))
 

@@ -244,9 +244,11 @@ def test_trains_in_mixed_precision(whole: Run, tmp_path: Path) -> None:
     """In the process that trained ``whole`` without: precision is a training's own."""
     run = trained(tmp_path / "run", precision="bf16", max_steps=9)
     assert {tensor.dtype for tensor in tensors(run, *LAST).values()} == {torch.float32, torch.int64}
-    found, expected = ([m["loss"] for m in r.metrics() if "loss" in m][:9] for r in (run, whole))
-    assert found == pytest.approx(expected, rel=0.05)
-    assert found != expected
+    losses, expected = ([m["loss"] for m in r.metrics() if "loss" in m][:9] for r in (run, whole))
+    # Padding changes what dropout draws, so that single steps differ.
+    assert sum(losses) == pytest.approx(sum(expected), rel=0.03)
+    assert losses == pytest.approx(expected, rel=0.15)
+    assert losses != expected
 
 
 def test_a_short_last_batch_and_many_epochs(tmp_path: Path) -> None:

@@ -17,8 +17,9 @@ from heterformer.network.columns import KEYS, NODE_COLUMNS
 from heterformer.network.schema import EdgeColumn, NodeType
 from heterformer.untrusted import NAME_RULE, is_type_name, short_repr
 
-TEXT_RICH_FAN_OUT = 5  # the paper's number of sampled neighbours for papers and books
-TEXTLESS_FAN_OUT = 3
+# Sampled neighbours of each type. The paper has 5 papers or books; 20 give better vectors and take little longer.
+TEXT_RICH_FAN_OUT = 20
+TEXTLESS_FAN_OUT = 5
 OWN_DATA = "docs/own-data.md"  # the page with a recipe for each shape of data
 MOST_TOKENS = 32_768  # of a text: no backbone reads longer ones
 MOST_NEIGHBORS = 1000  # of one type: every node of a batch has room for as many

@@ -60,6 +60,7 @@ class Trainer(Learner):
         self.callback, self.stopped_by_callback = callback, False
         self.was_complete = run.is_complete
         self.early = EarlyStopping(options.patience)
+        self._before_training: dict[str, float] | None = None
         self.average = None if options.average_last is None else WeightAverage(options.average_last)
         # Hidden nodes are for the test alone: no validation pair has one at its ends or as a neighbour.
         visible = VisibleNetwork.for_validation(network, self.split)
@@ -154,6 +155,7 @@ class Trainer(Learner):
         # best model: it predicts what the vectors are worth as they are.
         before = self._validation_metrics("validating before the first step", shown=True)
         self._log(before_training=before)
+        self._before_training = before
         is_best = head_is_warm and self.early.update(before[self.options.watched], 0, counts=False)
         if is_best and self.processes.is_main:
             self.run.save_best(self.model)
@@ -268,7 +270,8 @@ class Trainer(Learner):
 
         An evaluation that does not count is due to the budget's end: a resumed run knows nothing of it.
         """
-        metrics = self._validation_metrics("validating")
+        metrics = self._before_training if self.position.step == 0 else None  # the same weights
+        metrics = metrics or self._validation_metrics("validating")
         watched = self.options.watched
         best = self.early.update(metrics[watched], self.position.step, counts)
         if best and self.processes.is_main:
