@@ -17,7 +17,7 @@ from heterformer.network.columns import KEYS, NODE_COLUMNS
 from heterformer.network.schema import EdgeColumn, NodeType
 from heterformer.untrusted import NAME_RULE, is_type_name, short_repr
 
-# Sampled neighbours of each type. The paper has 5 papers or books; 20 give better vectors and take little longer.
+# Sampled neighbours of each type. The paper has 5 papers or books; 20 give better vectors, a little slower.
 TEXT_RICH_FAN_OUT = 20
 TEXTLESS_FAN_OUT = 5
 OWN_DATA = "docs/own-data.md"  # the page with a recipe for each shape of data

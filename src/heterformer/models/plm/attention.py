@@ -172,7 +172,9 @@ class RectangleAttention(torch.autograd.Function):
             keep = keep_mask(weights, dropout) if dropout else None
             mixture = torch.bmm(weights if keep is None else weights * keep, kv[1])  # (nH, L, d/H)
             mixture = mixture if keep is None else mixture.mul_(keep_scale(dropout))
-            piece.write(output, _join_heads(mixture, piece.size))
+            with piece.writing(output) as rows:  # (n L, d)
+                joined = _join_heads(mixture, piece.size)
+                rows.view(joined.shape).copy_(joined)
             # Long texts' weights would take more memory than all else together; they are computed again.
             saved += [q, kv, weights if piece.length <= q.shape[-1] else None, keep]
         ctx.save_for_backward(output, bias, *saved)
@@ -254,12 +256,17 @@ def _queries_keys_values(
     qkv: Tensor, virtual: Tensor | None, piece: Rectangle, heads: int
 ) -> tuple[Tensor, Tensor]:
     """(nH, L, d/H) and (2, nH, L + V, d/H): the virtual keys and values come after the text's own (Eq. 4)."""
+    own = piece.read(qkv).view(piece.size, piece.length, 3, heads, -1)
     # Of a single text the heads would be a view, for whose sake the backward pass keeps all of ``qkv``.
-    own = _split_heads(piece.read(qkv), piece.size, heads, 3).contiguous()
+    q = own[:, :, 0].transpose(1, 2).contiguous().view(-1, piece.length, own.shape[-1])
     if virtual is None:
-        return own[0], own[1:]
-    extra = _split_heads(piece.read_texts(virtual), piece.size, heads, 2)
-    return own[0], torch.cat([own[1:], extra], dim=2)
+        kv = own[:, :, 1:].permute(2, 0, 3, 1, 4).contiguous()  # (2, n, H, L, d/H)
+    else:
+        extra = piece.read_texts(virtual).view(piece.size, -1, 2, heads, own.shape[-1])
+        kv = qkv.new_empty(2, piece.size, heads, piece.length + extra.shape[1], own.shape[-1])
+        kv[..., : piece.length, :].copy_(own[:, :, 1:].permute(2, 0, 3, 1, 4))
+        kv[..., piece.length :, :].copy_(extra.permute(2, 0, 3, 1, 4))
+    return q, kv.flatten(1, 2)
 
 
 def _join_gradients(
@@ -269,7 +276,10 @@ def _join_gradients(
     n, length = piece.size, piece.length
     grad_q = _join_heads(grad_q, n)  # (n, L, H, d/H)
     grad_kv = grad_kv.view(2, n, -1, *grad_kv.shape[2:]).permute(1, 3, 0, 2, 4)  # (n, L + V, 2, H, d/H)
-    piece.write(grad_qkv, torch.cat([grad_q[:, :, None], grad_kv[:, :length]], 2))
+    with piece.writing(grad_qkv) as rows:  # (n L, 3d)
+        own = rows.view(n, length, 3, *grad_q.shape[2:])
+        own[:, :, 0].copy_(grad_q)
+        own[:, :, 1:].copy_(grad_kv[:, :length])
     if grad_virtual is not None:
         texts = piece.texts.stop - piece.texts.start
         grad_virtual[piece.texts].copy_(grad_kv[:texts, length:].flatten(2))

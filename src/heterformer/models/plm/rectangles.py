@@ -7,6 +7,7 @@ itself. Padded rectangles have few shapes, which occur again from step to step.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -44,14 +45,16 @@ class Rectangle:
         missing = self.size - len(own)
         return own if not missing else torch.cat([own, own.new_zeros(missing, *own.shape[1:])])
 
-    def write(self, values: Tensor, own: Tensor) -> None:
-        """The way back: ``own``, (n, L, …), into the rows of tokens."""
+    @contextmanager
+    def writing(self, values: Tensor) -> Iterator[Tensor]:
+        """The way back: (n L, …) to be filled, of which the rows of tokens go into ``values``."""
         out = values[self.tokens]
         if self.places is None:
-            out.view(own.shape).copy_(own)
+            yield out
         else:
-            own = own.flatten(0, 1)
-            torch.index_select(own.flatten(1), 0, self.places, out=out)
+            rows = out.new_empty(self.size * self.length, *out.shape[1:])
+            yield rows
+            torch.index_select(rows, 0, self.places, out=out)
 
 
 def rectangles(blocks: list[Block], tokens_at_once: int, multiple: int = 1) -> list[Rectangle]:
