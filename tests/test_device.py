@@ -136,7 +136,7 @@ def resident():
 
 weight = torch.zeros(512, 16).bfloat16()
 before = resident()
-for rows in range(2000, 2500):
+for rows in range(2000, 3000):
     torch.nn.functional.linear(torch.zeros(rows, 16).bfloat16(), weight)
 print(resident() - before)
 """
@@ -144,7 +144,7 @@ print(resident() - before)
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="tells memory on Linux")
 def test_what_is_kept_of_products_of_many_shapes_is_bounded() -> None:
-    """Without a limit 500 shapes take 330 MB, and embedding a network gigabytes."""
+    """Without a limit 1,000 shapes take twice as much, and embedding a network gigabytes."""
     command = [sys.executable, "-c", PRODUCTS]
     found = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    assert int(found) < 200e6
+    assert int(found) < 350e6

@@ -16,7 +16,7 @@ CPU_INFO = Path("/proc/cpuinfo")
 # oneDNN and PyTorch keep what they have prepared for each shape of a bf16 product: about a megabyte, for up
 # to 1,024 shapes. Those of texts are rounded up and occur again (``models/plm/packing.py``), those of edges
 # do not. Both read these variables at the first product; one that is set already stays.
-CACHED_SHAPES = {"LRU_CACHE_CAPACITY": "256", "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "256"}
+CACHED_SHAPES = {"LRU_CACHE_CAPACITY": "128", "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "128"}
 BF16_FLAGS = {"avx512_bf16", "amx_bf16", "bf16"}  # the last one is ARM's
 
 for _name, _capacity in CACHED_SHAPES.items():

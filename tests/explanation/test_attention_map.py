@@ -15,6 +15,7 @@ from heterformer.explanation import attention_map as module
 from heterformer.explanation.attention_map import AttentionMap, Edge, attention_map
 from heterformer.models import Heterformer
 from heterformer.models.plm import attention
+from heterformer.models.plm.rectangles import Rectangle
 from tests.models.random_batches import FAMILIES, random_batch, save_backbone, schema
 from tests.reference import reference_vectors
 
@@ -126,8 +127,8 @@ def test_probabilities_are_those_of_the_fast_path(
     used: list[Tensor] = []
     weights = attention._weights
 
-    def spied(q: Tensor, k: Tensor, positions: attention.Positions) -> Tensor:
-        used.append(weights(q, k, positions))  # (H, n, n + V): virtual tokens last
+    def spied(q: Tensor, k: Tensor, positions: attention.Positions, piece: Rectangle) -> Tensor:
+        used.append(weights(q, k, positions, piece))  # (H, n, n + V): virtual tokens last
         return used[-1]
 
     monkeypatch.setattr(attention, "_weights", spied)

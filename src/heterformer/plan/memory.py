@@ -18,6 +18,7 @@ from heterformer.errors import InputError, OptionError
 from heterformer.models.heterogeneous import HeterogeneousEncoder
 from heterformer.models.inference import TOKENS
 from heterformer.models.options import BackboneOptions, ModelOptions
+from heterformer.models.plm.attention import PADDED
 from heterformer.models.plm.loading import load_plm_config
 from heterformer.models.plm.minilm import backbone_path
 from heterformer.models.registry import MODELS
@@ -28,6 +29,7 @@ from heterformer.training.options import TrainingOptions
 
 FLOAT = 4
 HALF = ("bf16", "fp16")
+FILLED = 1.06  # tokens of a batch in half precision on a CPU, rounded up by at most an eighth
 MOMENTS = 2 * FLOAT  # Adam's two of every number, lazy Adam's of every row of a table, touched or not
 
 
@@ -154,12 +156,16 @@ def activations(size: ModelSize, shape: StepShape, precision: str) -> int:
 
 def _pass(size: ModelSize, texts: float, length: float, layers: int, virtual: int, number: int) -> float:
     """The activations of texts in a number of layers of the PLM."""
-    d, tokens = size.width, texts * length
-    keys = length + virtual
+    d = size.width
+    padded, tokens = length, texts * length
+    if number < FLOAT:  # in half precision on a CPU, see ``models/plm/rectangles.py``
+        padded, tokens = length + (PADDED - 1) / 2, tokens * FILLED
+    keys = padded + virtual
     weights = size.heads * keys * (number * (keys <= d // size.heads) + 1)
-    kept = (8 * d + size.inner) * number + 2 * d + weights  # bytes per token and layer
+    attention = 3 * d * number + weights  # bytes per place of an attention
     if virtual:
-        kept += 2 * d * number * keys / length  # keys and values once more, beside the virtual ones
+        attention += 2 * d * number * virtual / padded  # keys and values of the virtual ones
+    kept = (5 * d + size.inner) * number + 2 * d + attention * padded / length  # per token and layer
     whole = layers - size.first_only
     last = texts * ((3 * size.heads * d + 6 * d + size.inner) * number + 2 * d) if size.first_only else 0.0
     return tokens * (d * (number + 1) + whole * kept) + last
