@@ -36,7 +36,7 @@ def test_mean_over_each_text() -> None:
     assert packing.mean(hidden)[packing.rank].flatten().tolist() == [10, 21, 30, 41]
 
 
-def test_in_half_precision_there_is_filling_behind_the_texts() -> None:
+def test_in_half_precision_filler_tokens_follow_the_texts() -> None:
     texts = pack(TEXTS).texts
     with torch.autocast("cpu", torch.bfloat16):
         packing = pack(Texts(TEXTS.tokens[:5], TEXTS.offsets[:4]))
@@ -46,7 +46,7 @@ def test_in_half_precision_there_is_filling_behind_the_texts() -> None:
     hidden = torch.full((8, 1), float("nan"))
     hidden[:5, 0] = torch.tensor([1.0, 2.0, 3.0, 4.0, 8.0])
     assert packing.mean(hidden).flatten().tolist() == [1, 2, 5]
-    assert len(texts.tokens) == 8  # which need no filling, but have none in single precision either
+    assert len(texts.tokens) == 8  # in single precision there are none
 
 
 @pytest.mark.parametrize("rows", [0, 1, 8, 100, 1000, 1025, 6000, 100_001])

@@ -8,6 +8,7 @@ single precision; of similarly long ones, padded, in half precision, where produ
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -53,8 +54,8 @@ def attend(
 
     ``qkv``: (T, 3d), queries (scaled), keys and values side by side. ``virtual``: (U, V, 2d), further keys
     and values that all tokens of a text see. ``chunk_size``: numbers in the largest array of a chunk.
-    ``multiple``: of which texts' lengths and numbers are made by padding; by default as suits the precision.
-    Rows of ``qkv`` behind the texts are of no text, and their mixture is 0.
+    ``multiple``: texts are padded to multiples of it in length and number; by default as suits the precision.
+    Rows of ``qkv`` behind the texts are filler tokens, whose mixture is 0.
     """
     bias, rotation = positions
     if has_fused_attention(qkv.device):
@@ -82,8 +83,7 @@ def attend_to_states(
     """
     mixtures, totals = [query[:0]], [query[:0, :, 0]]
     queries = torch.split(query, [block.size for block in blocks])
-    tokens = blocks[-1].tokens.stop if blocks else 0  # behind them is filling
-    by_block = torch.split(states[:tokens], [block.size * block.length for block in blocks])
+    by_block = torch.split(states[: _tokens(blocks)], [block.size * block.length for block in blocks])
     for block, q, h in zip(blocks, queries, by_block, strict=True):
         h = h.view(block.size, block.length, -1)  # (n, L, d)
         if virtual is not None:
@@ -163,7 +163,7 @@ class RectangleAttention(torch.autograd.Function):
         dropout: float,
     ) -> Tensor:
         output = qkv.new_empty(qkv.shape[0], qkv.shape[1] // 3)
-        output[pieces[-1].tokens.stop if pieces else 0 :] = 0
+        output[_tokens(pieces) :] = 0
         saved: list[Tensor | None] = []
         positions = Positions(bias, rotation)
         for piece in pieces:
@@ -188,14 +188,14 @@ class RectangleAttention(torch.autograd.Function):
         output, bias, *saved = ctx.saved_tensors
         positions = Positions(bias, ctx.rotation)
         grad_qkv = grad.new_empty(grad.shape[0], 3 * grad.shape[1])
-        grad_qkv[ctx.pieces[-1].tokens.stop if ctx.pieces else 0 :] = 0
+        grad_qkv[_tokens(ctx.pieces) :] = 0
         grad_virtual = None if ctx.virtual is None else grad.new_empty(ctx.virtual)
         grad_bias = torch.zeros_like(bias) if ctx.needs_input_grad[2] else None
         # Through the softmax p: dL/ds = p (dL/dp - sum(p dL/dp)), and that sum is output times gradient.
         sums = (grad * output).view(len(grad), ctx.heads, grad.shape[1] // ctx.heads).sum(-1)  # (T, H)
         for i, piece in enumerate(ctx.pieces):
             q, kv, weights, keep = saved[4 * i : 4 * i + 4]
-            # Of padding, whose rows of ``grad`` are 0, nothing comes.
+            # Rows of padding are 0, so that it adds nothing to any gradient.
             g = _split_heads(piece.read(grad, zeros=True), piece.size, ctx.heads, 1)[0]  # (nH, L, d/H)
             weights = _weights(q, kv[0], positions, piece) if weights is None else weights
             sums_of_piece = _split_heads(piece.read(sums, zeros=True), piece.size, ctx.heads, 1)[0]
@@ -212,6 +212,11 @@ class RectangleAttention(torch.autograd.Function):
             torch.bmm((weights if keep is None else weights * keep).mT, g, out=grad_kv[1])
             _join_gradients(grad_q, grad_kv, grad_qkv, grad_virtual, piece)
         return grad_qkv, grad_virtual, grad_bias, None, None, None, None
+
+
+def _tokens(parts: Sequence[Block] | Sequence[Rectangle]) -> int:
+    """The number of tokens of the texts; filler tokens follow them."""
+    return parts[-1].tokens.stop if parts else 0
 
 
 def _score_gradients(

@@ -26,7 +26,7 @@ class Block(NamedTuple):
 class Packing:
     """Texts sorted by length. ``x[packing.rank]`` brings rows per sorted text back to the order given.
 
-    Behind the tokens of the texts there may be filling, which is of no text.
+    Filler tokens, which belong to no text, may follow the tokens of the texts.
     """
 
     texts: Texts
@@ -42,12 +42,12 @@ class Packing:
 
     @cached_property
     def text_of_token(self) -> Tensor:
-        """(T,): the text that each token is of, without filling."""
+        """(T,): the text that each token belongs to; filler tokens are left out."""
         lengths = self.texts.lengths
         return torch.arange(len(lengths), device=lengths.device).repeat_interleave(lengths)
 
     def positions(self) -> Tensor:
-        """The place of each token in its text, from 0; 0 of filling."""
+        """The place of each token in its text, from 0; 0 for filler tokens."""
         text = self.text_of_token
         places = torch.arange(len(text), device=text.device) - self.first_token[text]
         return F.pad(places, (0, len(self.texts.tokens) - len(text)))
@@ -55,8 +55,9 @@ class Packing:
     def mean(self, hidden: Tensor) -> Tensor:
         """(T, d) token states to (U, d) means over each text, or to the average of its windows' means."""
         text = self.text_of_token
-        sums = hidden.new_zeros(len(self.texts), hidden.shape[1]).index_add(0, text, hidden[: len(text)])
-        return self.average_windows(sums / self.texts.lengths[:, None].to(hidden.dtype))
+        states = hidden[: len(text)].to(torch.promote_types(hidden.dtype, torch.float32))  # sums would round
+        sums = states.new_zeros(len(self.texts), states.shape[1]).index_add(0, text, states)
+        return self.average_windows((sums / self.texts.lengths[:, None]).to(hidden.dtype))
 
     def average_windows(self, states: Tensor) -> Tensor:
         """(W, d) states of windows to (U, d) of texts; the same if texts are not divided."""
@@ -89,10 +90,10 @@ def pack(texts: Texts, index: Tensor | None = None, window: int | None = None) -
 
 
 def _filled(texts: Texts) -> Texts:
-    """With some more tokens, at most an eighth, if products on the CPU are in half precision.
+    """With filler tokens, at most an eighth more, if matrix products on the CPU are in half precision.
 
-    They are prepared anew for every number of rows, which takes about as long as a small product. Numbers
-    of tokens that are rounded up occur again.
+    oneDNN prepares each product anew for every number of rows, which takes about as long as a small product.
+    Rounded numbers of tokens occur again.
     """
     tokens = texts.tokens
     if tokens.device.type != "cpu" or not torch.is_autocast_enabled("cpu"):
@@ -103,7 +104,12 @@ def _filled(texts: Texts) -> Texts:
 def rounded_up(rows: int) -> int:
     """The next of numbers that lie at most an eighth apart."""
     step = max(8, 1 << max(rows - 1, 0).bit_length() >> 4)
-    return -(-rows // step) * step
+    return next_multiple(rows, step)
+
+
+def next_multiple(number: int, factor: int) -> int:
+    """The smallest multiple of ``factor`` that is not below ``number``."""
+    return -(-number // factor) * factor
 
 
 def _pack_windows(texts: Texts, window: int) -> Packing:

@@ -15,12 +15,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from heterformer.models.plm.packing import Block
+from heterformer.models.plm.packing import Block, next_multiple
 
 
 @dataclass(frozen=True)
 class Rectangle:
-    """Consecutive texts, ``size`` times ``length`` tokens with what is padding."""
+    """Consecutive texts as ``size`` times ``length`` places for tokens, padding included."""
 
     texts: slice
     tokens: slice
@@ -63,16 +63,12 @@ def rectangles(blocks: list[Block], tokens_at_once: int, multiple: int = 1) -> l
     With a ``multiple`` above 1 texts are padded to the next multiple of it in length, and texts of the same
     length then are padded to a multiple of it in number.
     """
-
-    def padded(length: int) -> int:
-        return -(-length // multiple) * multiple
-
     pieces: list[Rectangle] = []
-    for length, group in groupby(blocks, key=lambda block: padded(block.length)):
-        at_once = max(1, tokens_at_once // max(length, 1))
-        at_once = max(1, at_once // multiple) * multiple
+    for length, group in groupby(blocks, key=lambda block: next_multiple(block.length, multiple)):
+        at_once = max(1, tokens_at_once // max(length, 1) // multiple) * multiple
         for lengths, text, token in _pieces(list(group), at_once):
-            pieces.append(_rectangle(lengths, length, padded(len(lengths)), text, token))
+            size = next_multiple(len(lengths), multiple)
+            pieces.append(_rectangle(lengths, length, size, text, token))
     return pieces
 
 

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from heterformer.models.plm.attention import NO_POSITIONS, PADDED, Positions, attend, attend_to_states
 from heterformer.models.plm.dropout import dropped
-from heterformer.models.plm.packing import Packing
+from heterformer.models.plm.packing import Packing, next_multiple
 
 COMPILED = "_compiled_outputs"  # an attribute of a PLM
 
@@ -87,7 +87,7 @@ class Layout(ABC):
     def longest(self) -> int:
         """The length of the longest text, with the padding that attention may give it."""
         length = self.packing.blocks[-1].length if self.packing.blocks else 0
-        return -(-length // PADDED) * PADDED
+        return next_multiple(length, PADDED)
 
     def run_layer(
         self, depth: int, hidden: Tensor, virtual: Tensor | None = None, first_only: bool = False
