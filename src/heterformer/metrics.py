@@ -138,7 +138,8 @@ def no_better_than_chance(share: float, chance: float, queries: int) -> bool:
 def chance_verdict(chance: float, queries: int) -> str:
     """What is said of a share that is ``no_better_than_chance``: the end of a sentence."""
     if _luckiest(chance, queries) >= 1:
-        return f"cannot be distinguished from chance ({chance:.4f}): {queries:,} pairs are too few"
+        too_few = "1 pair is" if queries == 1 else f"{queries:,} pairs are"
+        return f"cannot be distinguished from chance ({chance:.4f}): {too_few} too few"
     return f"is no better than chance ({chance_range(chance, queries)})"
 
 
