@@ -55,9 +55,8 @@ class Packing:
     def mean(self, hidden: Tensor) -> Tensor:
         """(T, d) token states to (U, d) means over each text, or to the average of its windows' means."""
         text = self.text_of_token
-        states = hidden[: len(text)].to(torch.promote_types(hidden.dtype, torch.float32))  # sums would round
-        sums = states.new_zeros(len(self.texts), states.shape[1]).index_add(0, text, states)
-        return self.average_windows((sums / self.texts.lengths[:, None]).to(hidden.dtype))
+        sums = hidden.new_zeros(len(self.texts), hidden.shape[1]).index_add(0, text, hidden[: len(text)])
+        return self.average_windows(sums / self.texts.lengths[:, None].to(hidden.dtype))
 
     def average_windows(self, states: Tensor) -> Tensor:
         """(W, d) states of windows to (U, d) of texts; the same if texts are not divided."""
