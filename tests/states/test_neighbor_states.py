@@ -38,7 +38,8 @@ def literal_states(model: Heterformer, text: int) -> Tensor:
     assert draw is not None
     batch = batcher.texts_with_neighbors(np.array([text]), draw)
     with torch.no_grad():
-        states = model.with_second_hop(batch, model.text_states(batch.texts.first(batch.neighbor_texts)))
+        states = model.text_states(batch.texts.first(batch.neighbor_texts))
+        states[:, -1] = model.final_vectors(batch, states[:, -1])
     return states[int(np.searchsorted(neighbor_text_rows(batch), text))]
 
 

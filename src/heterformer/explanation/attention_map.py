@@ -96,7 +96,6 @@ def attention_map(model: Heterformer, batch: Batch) -> AttentionMap:
 def _attention_map(model: Heterformer, batch: Batch) -> AttentionMap:
     """Algorithm 1, as in ``Heterformer.forward``."""
     states = model.text_states(batch.texts.first(batch.neighbor_texts))  # (U, L, d)
-    states = model.with_second_hop(batch, states)
     packing = model.pack(batch.texts, batch.centers)
     kinds, rank = model.neighbor_kinds, packing.rank
     neighborhoods = {kind: model.propagate(kind, batch, states, rank) for kind in kinds}

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import initialization as init
 
+from heterformer.models.plm.rounding import project
 from heterformer.network.schema import EdgeType
 
 NEIGHBOR_KINDS = ("text_rich", "textless")  # and so of virtual neighbour tokens
@@ -34,8 +35,9 @@ class EdgeProjections(nn.Module):
         self.projections = nn.ModuleList(EdgeProjection(width) for _ in set(self.index.values()))
 
     def forward(self, edge_type: EdgeType, states: Tensor) -> Tensor:
-        message: Tensor = self.projections[self.index[edge_type]](states)  # (..., d), Eq. 8
-        return message
+        projection = self.projections[self.index[edge_type]]
+        assert isinstance(projection, EdgeProjection)
+        return project(projection, states)  # (..., d), Eq. 8
 
 
 @dataclass(frozen=True)
@@ -55,9 +57,13 @@ class Neighborhoods:
 
     @classmethod
     def from_edges(
-        cls, centers: int, center: Tensor, messages: Tensor, edge_type: Tensor | None = None
+        cls,
+        centers: int,
+        center: Tensor,
+        messages: tuple[Tensor, ...],
+        edge_type: Tensor | None = None,
     ) -> Neighborhoods:
-        """``messages[e]``, (E, S, d) for S layers, goes to centre ``center[e]`` by ``edge_type[e]``."""
+        """Message ``e`` of every layer, (E, d) each, goes to centre ``center[e]`` by ``edge_type[e]``."""
         edge_type = torch.zeros_like(center) if edge_type is None else edge_type
         unordered = center
         order = torch.argsort(center, stable=True)
@@ -69,7 +75,7 @@ class Neighborhoods:
         rows[:, 0] = torch.arange(centers, device=center.device)
         rows[center, 1 + place] = centers + order
         present = torch.arange(1 + widest, device=center.device) <= degree[:, None]
-        return cls(messages.unbind(1), unordered, edge_type, rows, present)
+        return cls(messages, unordered, edge_type, rows, present)
 
     def messages_at(self, depth: int) -> Tensor:
         """(E, d): those of the layer at ``depth``, counted from the PLM's first, which has none."""
@@ -94,13 +100,13 @@ class Aggregation(nn.Module):
         """
         key, value = (w.view(self.heads, -1, w.shape[1]) for w in (self.key, self.value))  # (k, d/k, d)
         query = F.linear(center, self.query).view(len(center), self.heads, -1)  # (B, k, d/k)
-        query = torch.einsum("bkc,kcd->bkd", query, key)
+        query = torch.bmm(query.transpose(0, 1), key).transpose(0, 1)  # (B, k, d)
         entries = torch.cat([center, messages])  # (B + E, d): v_i is among its own neighbours, unprojected
         entries = entries.index_select(0, neighborhoods.rows.flatten()).view(*neighborhoods.rows.shape, -1)
         scores = self.scores(query, entries)  # (B, k, 1 + F)
         alpha = torch.softmax(scores.masked_fill(~neighborhoods.present[:, None], -math.inf), -1)
-        mixture = torch.bmm(alpha, entries)  # (B, k, d)
-        return torch.einsum("bkd,kcd->bkc", mixture, value).flatten(1)  # (B, d), Eq. 6
+        mixture = torch.bmm(alpha, entries).transpose(0, 1)  # (k, B, d)
+        return torch.bmm(mixture, value.mT).transpose(0, 1).flatten(1)  # (B, d), Eq. 6
 
     def scores(self, query: Tensor, entries: Tensor) -> Tensor:
         """(B, k, 1 + F): how much a centre looks at itself, which comes first, and its neighbours (Eq. 7)."""

@@ -106,10 +106,9 @@ class Heterformer(HeterogeneousEncoder, BackboneEncoder):
 
     def forward(self, batch: Batch, states: Tensor) -> Tensor:
         """(B, d): Algorithm 1, for all centres of the batch at once."""
-        states = self.with_second_hop(batch, states)
         packing = self.pack(batch.texts, batch.centers)
-        kinds, rank = self.neighbor_kinds, packing.rank
-        neighborhoods = {kind: self.propagate(kind, batch, states, rank) for kind in kinds}
+        rank = packing.rank
+        neighborhoods = {kind: self.propagate(kind, batch, states, rank) for kind in self.neighbor_kinds}
         attributes = self.encoded_attributes(batch, states, rank)
         plm = layout_of(self.backbone, packing)
         hidden = plm.embed()  # H^(0), (T, d)
@@ -125,11 +124,9 @@ class Heterformer(HeterogeneousEncoder, BackboneEncoder):
     def second_hop(self) -> int:
         return self.config.second_hop or 0
 
-    def with_second_hop(self, batch: Batch, states: Tensor) -> Tensor:
-        """(U, L + 1, d): the states, a neighbour's own neighbours being part of its final vector."""
-        if not batch.second_hop or not self.second_hop:
-            return states
-        return torch.cat([states[:, :-1], self.neighbor_vectors(batch, states[:, -1])[:, None]], 1)
+    def final_vectors(self, batch: Batch, vectors: Tensor) -> Tensor:
+        """(U, d): the vectors of texts by themselves, or with their own neighbours if a batch has those."""
+        return self.neighbor_vectors(batch, vectors) if batch.second_hop and self.second_hop else vectors
 
     def neighbor_vectors(self, batch: Batch, vectors: Tensor) -> Tensor:
         sources = dict.fromkeys(self.schema.text_rich, vectors)
@@ -146,8 +143,7 @@ class Heterformer(HeterogeneousEncoder, BackboneEncoder):
         """(C, d): ``W_phi h^(0)``, with the final vectors of text-rich neighbours added if asked for."""
         starts = self.textless_starts(centers)
         if self.config.textless_neighbors:
-            final = self.with_second_hop(batch, states)[:, -1]  # (U, d)
-            starts = self.textless_readout(starts, centers, final)
+            starts = self.textless_readout(starts, centers, self.final_vectors(batch, states[:, -1]))
         return self.maybe_normalize(starts)
 
     def virtual_tokens(
@@ -180,21 +176,28 @@ class Heterformer(HeterogeneousEncoder, BackboneEncoder):
 
     def propagate(self, kind: str, batch: Batch, states: Tensor, rank: Tensor) -> Neighborhoods:
         """The messages ``W_r h_{v_j}`` (Eq. 8) of all neighbours of one kind, for all layers at once."""
-        if kind == "text_rich":
-            neighbors = dict.fromkeys(self.schema.text_rich, states)  # (U, L, d)
-        else:  # (n, 1, d): in every layer the same
-            neighbors = {t: self.textless.of_batch(batch, t)[:, None] for t in batch.textless}
-        layers = states.shape[1] if kind == "text_rich" else 1
-        centers, messages = [rank[:0]], [states.new_empty(0, layers, self.width)]
-        numbers = [rank[:0]]
-        for number, r in enumerate(self.edge_types[kind]):
-            if r in batch.neighbors:
-                centers.append(rank[batch.neighbors[r].center])  # (E_r,)
-                numbers.append(torch.full_like(centers[-1], number))
-                sent = neighbors[r.neighbor][batch.neighbors[r].node]  # (E_r, L, d)
-                messages.append(self.edge_projections(r, sent))
-        edges = torch.cat(centers), torch.cat(messages), torch.cat(numbers)
-        return Neighborhoods.from_edges(rank.numel(), *edges)
+        edges = {r: batch.neighbors[r] for r in self.edge_types[kind] if r in batch.neighbors}
+        number = {r: i for i, r in enumerate(self.edge_types[kind])}
+        center = torch.cat([rank[:0], *(rank[e.center] for e in edges.values())])  # (E,)
+        edge_type = torch.cat([rank[:0], *(torch.full_like(e.center, number[r]) for r, e in edges.items())])
+        messages: list[Tensor] = []
+        for sources, layers in self.sources(kind, batch, states):
+            sent = [self.edge_projections(r, sources[r.neighbor][e.node]) for r, e in edges.items()]
+            messages += torch.cat([states.new_empty(0, layers, self.width), *sent]).unbind(1)
+        return Neighborhoods.from_edges(rank.numel(), center, tuple(messages), edge_type)
+
+    def sources(self, kind: str, batch: Batch, states: Tensor) -> list[tuple[dict[NodeType, Tensor], int]]:
+        """The neighbours' states by type, (n, S, d) of S layers each, in parts that are projected apart.
+
+        Final vectors are a part of their own: of stored states they alone can have a gradient.
+        """
+        if kind == "textless":  # in every layer the same
+            return [({t: self.textless.of_batch(batch, t)[:, None] for t in batch.textless}, 1)]
+        parts = [states]
+        if self.states_end_with_vector:
+            below, last = torch.split(states, [states.shape[1] - 1, 1], 1)
+            parts = [below, self.final_vectors(batch, last[:, 0])[:, None]]
+        return [(dict.fromkeys(self.schema.text_rich, part), part.shape[1]) for part in parts]
 
     def aggregate(self, kind: str, depth: int, center: Tensor, neighborhoods: Neighborhoods) -> Tensor:
         """(B, d): the virtual neighbour token of one kind for one layer (Eq. 6)."""

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from heterformer.batches.batch import Batch
 from heterformer.models.attributes import AttributeEncoder
+from heterformer.models.plm.rounding import project
 from heterformer.network.encoding import AttributeRows, TypeEncoding
 from heterformer.network.schema import NodeType, Schema
 from heterformer.network.store import Network
@@ -92,8 +93,9 @@ class TextlessNodes(nn.Module):
 
     def project(self, node_type: NodeType, embeddings: Tensor) -> Tensor:
         """``W_phi h^(0)``, (n, d), of embeddings of one type."""
-        vectors: Tensor = self.projections[self.projection[node_type]](embeddings)  # Eq. 9
-        return vectors
+        projection = self.projections[self.projection[node_type]]
+        assert isinstance(projection, nn.Linear)
+        return project(projection, embeddings)  # Eq. 9
 
     def forward(self, node_type: NodeType, rows: Tensor) -> Tensor:
         """(n, d): the vectors of the nodes ``rows`` of one type."""

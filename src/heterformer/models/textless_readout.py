@@ -34,6 +34,6 @@ class TextlessReadout(nn.Module):
             places.append(neighbors.center)
             sent = self.edge_projections(edge_type, vectors[neighbors.node].to(starts.dtype))
             messages.append(sent.to(starts.dtype))
-        every = Neighborhoods.from_edges(len(starts), torch.cat(places), torch.cat(messages)[:, None])
+        every = Neighborhoods.from_edges(len(starts), torch.cat(places), (torch.cat(messages),))
         mixture: Tensor = self.aggregation(starts, every.messages_at(1), every)  # (C, d)
         return starts + self.gate * mixture

@@ -89,7 +89,7 @@ class GraphFormers(BackboneEncoder):
         edges = [n for r, n in batch.neighbors.items() if r.neighbor in self.schema.text_rich]
         node = torch.cat([rank[:0], *(n.node for n in edges)])  # (E,)
         center = torch.cat([rank[:0], *(rank[n.center] for n in edges)])
-        return {"any": Neighborhoods.from_edges(rank.numel(), center, states[node])}
+        return {"any": Neighborhoods.from_edges(rank.numel(), center, states[node].unbind(1))}
 
     def virtual_tokens(self, depth: int, center: Tensor, neighborhoods: dict[str, Neighborhoods]) -> Tensor:
         """(B, 1, d): the graph attention's token for the layer at ``depth``."""

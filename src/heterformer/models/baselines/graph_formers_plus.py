@@ -56,7 +56,7 @@ class GraphFormersPlus(GraphFormers, HeterogeneousEncoder):
                 nodes = states if text_rich else self.textless.of_batch(batch, r.neighbor)
                 centers.append(rank[batch.neighbors[r].center])  # (E_r,)
                 messages.append(self.edge_projections(r, nodes[batch.neighbors[r].node]))  # (E_r, d)
-        return Neighborhoods.from_edges(rank.numel(), torch.cat(centers), torch.cat(messages)[:, None])
+        return Neighborhoods.from_edges(rank.numel(), torch.cat(centers), (torch.cat(messages),))
 
     def virtual_tokens(self, depth: int, center: Tensor, neighborhoods: dict[str, Neighborhoods]) -> Tensor:
         """(B, 2, d) in the last layer, (B, 1, d) in the others."""

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from heterformer.batches.batch import Texts
+from heterformer.models.plm.rounding import rounded_up, rounding_pays
 
 
 class Block(NamedTuple):
@@ -89,26 +90,11 @@ def pack(texts: Texts, index: Tensor | None = None, window: int | None = None) -
 
 
 def _filled(texts: Texts) -> Texts:
-    """With filler tokens, at most an eighth more, if matrix products on the CPU are in half precision.
-
-    oneDNN prepares each product anew for every number of rows, which takes about as long as a small product.
-    Rounded numbers of tokens occur again.
-    """
+    """With filler tokens, at most an eighth more, where a rounded number of them pays."""
     tokens = texts.tokens
-    if tokens.device.type != "cpu" or not torch.is_autocast_enabled("cpu"):
+    if not rounding_pays(tokens):
         return texts
     return Texts(F.pad(tokens, (0, rounded_up(len(tokens)) - len(tokens))), texts.offsets)
-
-
-def rounded_up(rows: int) -> int:
-    """The next of numbers that lie at most an eighth apart."""
-    step = max(8, 1 << max(rows - 1, 0).bit_length() >> 4)
-    return next_multiple(rows, step)
-
-
-def next_multiple(number: int, factor: int) -> int:
-    """The smallest multiple of ``factor`` that is not below ``number``."""
-    return -(-number // factor) * factor
 
 
 def _pack_windows(texts: Texts, window: int) -> Packing:

@@ -15,7 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from heterformer.models.plm.packing import Block, next_multiple
+from heterformer.models.plm.packing import Block
+from heterformer.models.plm.rounding import next_multiple
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,8 @@ from torch import Tensor
 
 from heterformer.models.plm.attention import NO_POSITIONS, PADDED, Positions, attend, attend_to_states
 from heterformer.models.plm.dropout import dropped
-from heterformer.models.plm.packing import Packing, next_multiple
+from heterformer.models.plm.packing import Packing
+from heterformer.models.plm.rounding import next_multiple
 
 COMPILED = "_compiled_outputs"  # an attribute of a PLM
 
