@@ -66,7 +66,7 @@ def main() -> None:
         for name, (q, k) in rows.items():
             size, key_rows = schema.test_batch_size, torch.from_numpy(split.test[:, 1].copy())
             ranks = in_batch_ranks(torch.cat(q), torch.cat(k), size, model.scores, key_rows)
-            metrics = ranking_metrics(in_batch=ranks.numpy())
+            metrics = ranking_metrics({"in_batch": ranks.numpy()})
             figures.append(f"{name} {metrics['prec']:.4f}/{metrics['mrr']:.4f}")
             print(f"{name:35} PREC {metrics['prec']:.4f}  MRR {metrics['mrr']:.4f}", flush=True)
     print("test PREC/MRR: " + "; ".join(figures))

@@ -47,7 +47,9 @@ def one_hot(codes: list[int], classes: int) -> Bools:
 
 
 def test_ranking_metrics_by_hand() -> None:
-    metrics = ranking_metrics(np.array([1, 2, 4, 1]), np.array([1, 2, 10, 11, 100, 101]))
+    metrics = ranking_metrics(
+        {"in_batch": np.array([1, 2, 4, 1]), "full": np.array([1, 2, 10, 11, 100, 101])}
+    )
     assert metrics == pytest.approx(
         {
             "prec": 2 / 4,
@@ -62,9 +64,9 @@ def test_ranking_metrics_by_hand() -> None:
 
 
 def test_each_ranking_has_its_metrics() -> None:
-    assert list(ranking_metrics(in_batch=np.array([1]))) == ["prec", "mrr", "ndcg"]
-    assert list(ranking_metrics(full=np.array([1]))) == ["full_mrr", "hits_1", "hits_10", "hits_100"]
-    assert math.isnan(ranking_metrics(in_batch=np.empty(0, dtype=np.int64))["mrr"])
+    assert list(ranking_metrics({"in_batch": np.array([1])})) == ["prec", "mrr", "ndcg"]
+    assert list(ranking_metrics({"full": np.array([1])})) == ["full_mrr", "hits_1", "hits_10", "hits_100"]
+    assert math.isnan(ranking_metrics({"in_batch": np.empty(0, dtype=np.int64)})["mrr"])
 
 
 @few
@@ -72,7 +74,7 @@ def test_each_ranking_has_its_metrics() -> None:
 def test_ndcg_is_scikit_learns(size: int, seed: int) -> None:
     scores = np.random.default_rng(seed).random((size, size))
     ranks = (scores >= scores.diagonal()[:, None]).sum(1)
-    assert ranking_metrics(in_batch=ranks)["ndcg"] == pytest.approx(ndcg_score(np.eye(size), scores))
+    assert ranking_metrics({"in_batch": ranks})["ndcg"] == pytest.approx(ndcg_score(np.eye(size), scores))
 
 
 def test_names_paths_and_headings_are_unique() -> None:
@@ -170,9 +172,16 @@ def test_chance_is_the_mean_over_all_ranks() -> None:
 
 def test_metrics_of_queries_read_alone_have_their_own_ranks() -> None:
     ranks = np.array([1, 2])
-    found = ranking_metrics(in_batch=ranks, alone_in_batch=np.array([2, 2]), alone_full=ranks)
+    found = ranking_metrics({"in_batch": ranks, "alone_in_batch": np.array([2, 2]), "alone_full": ranks})
     assert (found["prec"], found["alone_prec"], found["alone_full_mrr"]) == (0.5, 0, 0.75)
     assert [metric.name for metric in QUERY_ALONE_METRICS] == [f"alone_{m.name}" for m in RANKING_METRICS]
+
+
+def test_metrics_with_links_are_those_of_the_full_ranking() -> None:
+    found = ranking_metrics({"full_with_links": np.array([1, 4]), "alone_full_with_links": np.array([2, 2])})
+    full = [m.name for m in RANKING_METRICS if m.ranking == "full"]
+    assert list(found) == [f"{name}_with_links" for name in full] + [f"alone_{n}_with_links" for n in full]
+    assert (found["full_mrr_with_links"], found["alone_full_mrr_with_links"]) == (0.625, 0.5)
 
 
 def test_within_two_standard_errors_is_no_better_than_chance() -> None:

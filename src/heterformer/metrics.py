@@ -18,8 +18,19 @@ from numpy.typing import NDArray
 from heterformer.arrays import Bools, Float64s
 
 Ranks = NDArray[np.integer[Any]]  # (Q,) the rank, from 1, of each query's key
-Ranking = Literal["in_batch", "full", "alone_in_batch", "alone_full"]
-ALONE = "alone_"  # begins the names of rankings and metrics of queries that are read without neighbours
+Ranking = Literal[
+    "in_batch", "full", "full_with_links", "alone_in_batch", "alone_full", "alone_full_with_links"
+]
+# Of queries that are read without neighbours.
+ALONE_RANKINGS: Mapping[Ranking, Ranking] = {
+    "in_batch": "alone_in_batch",
+    "full": "alone_full",
+    "full_with_links": "alone_full_with_links",
+}
+ALONE = "alone_"  # begins the names of their metrics
+WITH_LINKS = (
+    "_with_links"  # ends the names of those by scores to which the log of a candidate's links is added
+)
 
 
 @dataclass(frozen=True)
@@ -31,7 +42,8 @@ class RankingMetric:
         heading: Its heading in tables and figures.
         path: Where ``report.json`` has it.
         ranking: What it is computed from: ``in_batch``, among the keys of a batch of pairs, or ``full``,
-            among all nodes of the key's type; ``alone_in_batch`` and ``alone_full`` of queries alone.
+            among all nodes of the key's type; ``full_with_links`` by scores with the log of a candidate's
+            number of links; and those of queries read alone, ``alone_in_batch`` and so on.
         contribution: From ranks (Q,) to what each query adds to the mean (Q,).
         narrow_heading: A heading for tables of many columns, if the usual one is too wide.
         tested: Whether a comparison tests the difference between models.
@@ -51,9 +63,15 @@ class RankingMetric:
 
     def query_alone(self) -> RankingMetric:
         """The same metric of queries that are read without their neighbours, as a search reads a text."""
-        ranking: Ranking = "alone_in_batch" if self.ranking == "in_batch" else "alone_full"
         name, heading = f"{ALONE}{self.name}", f"{self.heading} (query alone)"
-        return replace(self, name=name, heading=heading, path=("query_alone", *self.path), ranking=ranking)
+        path, ranking = ("query_alone", *self.path), ALONE_RANKINGS[self.ranking]
+        return replace(self, name=name, heading=heading, path=path, ranking=ranking)
+
+    def with_links(self) -> RankingMetric:
+        """The same metric of the full ranking by how likely a link is, which its candidate's links add to."""
+        name, heading = f"{self.name}{WITH_LINKS}", f"{self.heading} + links"
+        path = ("with_links", *self.path)
+        return replace(self, name=name, heading=heading, path=path, ranking="full_with_links")
 
     def in_report(self, values: Mapping[str, Any]) -> float:
         """The metric in an entry of ``report.json``."""
@@ -106,23 +124,19 @@ RANKING_METRICS = (
 
 # A search reads a text that has no neighbours; the keys have theirs.
 QUERY_ALONE_METRICS = tuple(metric.query_alone() for metric in RANKING_METRICS)
+WITH_LINKS_METRICS = tuple(metric.with_links() for metric in RANKING_METRICS if metric.ranking == "full")
+ALONE_WITH_LINKS_METRICS = tuple(metric.query_alone() for metric in WITH_LINKS_METRICS)
+EVERY_RANKING_METRIC = (
+    *RANKING_METRICS,
+    *WITH_LINKS_METRICS,
+    *QUERY_ALONE_METRICS,
+    *ALONE_WITH_LINKS_METRICS,
+)
 
 
-def ranking_metrics(
-    in_batch: Ranks | None = None,
-    full: Ranks | None = None,
-    alone_in_batch: Ranks | None = None,
-    alone_full: Ranks | None = None,
-) -> dict[str, float]:
+def ranking_metrics(ranks: Mapping[Ranking, Ranks]) -> dict[str, float]:
     """The metrics that the given ranks define, by name."""
-    ranks: dict[Ranking, Ranks | None] = {
-        "in_batch": in_batch,
-        "full": full,
-        "alone_in_batch": alone_in_batch,
-        "alone_full": alone_full,
-    }
-    every = (*RANKING_METRICS, *QUERY_ALONE_METRICS)
-    return {m.name: m.mean(own_ranks) for m in every if (own_ranks := ranks[m.ranking]) is not None}
+    return {m.name: m.mean(ranks[m.ranking]) for m in EVERY_RANKING_METRIC if m.ranking in ranks}
 
 
 def chance_metrics(in_batch: Ranks, full: Ranks) -> dict[str, float]:
@@ -154,7 +168,7 @@ def _luckiest(chance: float, queries: int) -> float:
 
 def ranking_metric(name: str) -> RankingMetric:
     """The metric with this name."""
-    return next(m for m in (*RANKING_METRICS, *QUERY_ALONE_METRICS) if m.name == name)
+    return next(m for m in EVERY_RANKING_METRIC if m.name == name)
 
 
 @dataclass(frozen=True)

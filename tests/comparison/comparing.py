@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from heterformer.comparison.core import compare
-from heterformer.comparison.job import COST, RANKS, RESULT, Cost, Job, RunResult
+from heterformer.comparison.job import COST, RANKING_RULES, RANKS, RESULT, Cost, Job, RunResult
 from heterformer.comparison.results import Comparison
 from heterformer.files import CARD
 from heterformer.network.store import Network
@@ -56,6 +56,12 @@ def figures_of(ranks: np.ndarray[Any, Any], full: np.ndarray[Any, Any], prefix: 
     return {prefix + name: value for name, value in (figures | hits).items()}
 
 
+def with_links(full: np.ndarray[Any, Any], prefix: str = "") -> dict[str, float]:
+    figures = figures_of(full, full)
+    names = ("full_mrr", "hits_1", "hits_10", "hits_100")
+    return {f"{prefix}{name}_with_links": figures[name] for name in names}
+
+
 def save_result(path: Path, ranks: np.ndarray[Any, Any], outdated: bool = False) -> None:
     """The files that ranking the test pairs leaves, the full ranks being ten times those in the batch.
 
@@ -68,6 +74,8 @@ def save_result(path: Path, ranks: np.ndarray[Any, Any], outdated: bool = False)
         odd = np.arange(len(ranks)) % 2
         arrays |= {"alone_in_batch": ranks + odd, "alone_full": full + odd}
         figures |= figures_of(ranks + odd, full + odd, "alone_")
+        arrays |= {"full_with_links": full + odd, "alone_full_with_links": full + 2 * odd}
+        figures |= with_links(full + odd) | with_links(full + 2 * odd, "alone_")
         references = {"chance": figures_of(ranks + 50, full + 500)}
         references["popularity"] = figures_of(ranks + 5, full + 50)
     result = RunResult(
@@ -84,6 +92,7 @@ def save_result(path: Path, ranks: np.ndarray[Any, Any], outdated: bool = False)
         textless_parameters=830_000,
         cost=Cost(75.0, 1234.5, None),
         **references,
+        rules=1 if outdated else RANKING_RULES,
     )
     np.savez(path / RANKS, **arrays)
     (path / RESULT).write_text(json.dumps(asdict(result)))

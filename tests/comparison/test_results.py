@@ -43,7 +43,9 @@ def test_the_lead_is_over_the_best_baseline(tmp_path: Path) -> None:
     found = pretended_comparison(tmp_path / "out", SKILL)
     rows = {row.variant.name: row for row in found.rows}
     tested = ["prec", "mrr", "full_mrr", "hits_1"]
-    assert [lead.metric for lead in found.leads] == [*tested, *(f"alone_{name}" for name in tested)]
+    with_links = ["full_mrr_with_links", "hits_1_with_links"]
+    readings = [*tested, *with_links], [f"alone_{name}" for name in (*tested, *with_links)]
+    assert [lead.metric for lead in found.leads] == [*readings[0], *readings[1]]
     for lead in found.leads:
         assert lead.against.name == "bert_gat"  # an ablation is no baseline
         gain = rows["heterformer"].mean(lead.metric) - rows["bert_gat"].mean(lead.metric)

@@ -13,10 +13,9 @@ from heterformer.comparison.job import RESULT
 from heterformer.comparison.results import Comparison
 from heterformer.comparison.significance import Difference
 from heterformer.comparison.table import _lead, as_json, as_markdown, as_table, write_comparison
-from heterformer.metrics import QUERY_ALONE_METRICS, RANKING_METRICS
+from heterformer.metrics import EVERY_RANKING_METRIC
 from tests.comparison.comparing import COMMAND, QUERIES, pretended_comparison, save_result
 
-EVERY = (*RANKING_METRICS, *QUERY_ALONE_METRICS)
 SKILL = {
     "bert": 0.3,
     "bert_gat": 0.5,
@@ -61,7 +60,7 @@ def test_the_best_is_bold_and_the_second_underlined(comparison: Comparison) -> N
     assert cells(markdown, "Heterformer")[2].startswith(f"**{prec['heterformer']}**")
     assert cells(markdown, "BERT+GAT")[2].startswith(f"<ins>{prec['bert_gat']}</ins> ±")
     assert cells(markdown, "BERT+HAN")[2].startswith(f"{prec['bert_han']} ±")
-    second = cells(markdown, "textless dim 4", table=2)[2]
+    second = cells(markdown, "textless dim 4", table=3)[2]
     assert second.startswith(f"<ins>{prec['textless_dim_4']}</ins>")  # among the ablations
 
 
@@ -85,7 +84,7 @@ def test_a_lead_over_baselines_is_no_lead_over_an_ablation(tmp_path: Path) -> No
     skill = {"heterformer": 0.6, "bert": 0.3, "no_tl": 0.9}
     found = as_markdown(pretended_comparison(tmp_path / "cmp", skill, seeds=(0,), textless_dim=64), COMMAND)
     assert r"\*" in " ".join(cells(found, "Heterformer", 0))
-    assert r"\*" not in " ".join(cells(found, "Heterformer", 2))
+    assert r"\*" not in " ".join(cells(found, "Heterformer", 3))
     assert "significantly better than the best baseline" in found
 
 
@@ -93,7 +92,7 @@ def test_without_baselines_heterformer_is_compared_with_ablations(tmp_path: Path
     skill = {"heterformer": 0.8, "no_tl": 0.3}
     found = as_markdown(pretended_comparison(tmp_path / "cmp", skill, seeds=(0,), textless_dim=64), COMMAND)
     assert r"\*" not in " ".join(cells(found, "Heterformer", 0))
-    assert r"\*" in " ".join(cells(found, "Heterformer", 2))
+    assert r"\*" in " ".join(cells(found, "Heterformer", 3))
     assert "significantly better than the best of the others" in found
 
 
@@ -145,7 +144,7 @@ def test_what_is_not_finished_is_said(tmp_path: Path) -> None:
 
 def test_the_cost_of_each_model(comparison: Comparison) -> None:
     markdown = as_markdown(comparison, COMMAND)
-    found = cells(markdown, "BERT+GAT", table=4)
+    found = cells(markdown, "BERT+GAT", table=5)
     assert found == ["BERT+GAT", "300", "75 s", "0.250", "1,234 MB", "22.70 M", "0.83 M"]
 
 
@@ -181,7 +180,7 @@ def test_json_has_every_seed_unrounded(comparison: Comparison, tmp_path: Path) -
     assert set(found) == {"network", "command", "variants", "references", "tuning", "significance"}
     heterformer = found["variants"]["heterformer"]
     assert set(heterformer) == {"name", "group", "mean", "std", "seeds"}
-    assert set(heterformer["mean"]) == set(heterformer["std"]) == {m.name for m in EVERY}
+    assert set(heterformer["mean"]) == set(heterformer["std"]) == {m.name for m in EVERY_RANKING_METRIC}
     figures = [heterformer["seeds"][seed]["figures"]["prec"] for seed in ("0", "1", "2")]
     assert heterformer["mean"]["prec"] == pytest.approx(np.mean(figures))
     assert heterformer["std"]["prec"] == pytest.approx(np.std(figures, ddof=1))
@@ -204,6 +203,17 @@ def test_queries_read_alone_have_a_table_of_their_own(comparison: Comparison) ->
     assert "PREC (query alone) +" in markdown
     assert f"{row.mean('alone_mrr'):.3f}"[1:] in plain(comparison)
     assert as_json(comparison, COMMAND)["significance"]["alone_prec"]["against"] == "bert_gat"
+
+
+def test_full_rankings_with_links_have_a_table_of_their_own(comparison: Comparison) -> None:
+    markdown = as_markdown(comparison, COMMAND)
+    row = next(row for row in comparison.rows if row.variant.name == "heterformer")
+    table = cells(markdown, "Heterformer", table=2)
+    assert table[2].startswith(f"**{row.mean('full_mrr_with_links'):.4f}**")
+    assert table[6].startswith(f"**{row.mean('alone_full_mrr_with_links'):.4f}**")
+    assert "alone: full MRR" in markdown
+    assert "full MRR + links +" in markdown
+    assert "the log of a candidate's number of links is added to its score" in markdown
 
 
 def test_chance_and_popularity_are_rows(comparison: Comparison) -> None:
@@ -243,7 +253,7 @@ def test_runs_that_an_earlier_version_ranked_are_named(tmp_path: Path) -> None:
     found = pretended_comparison(tmp_path / "cmp", {"bert": 0.5, "heterformer": 0.6}, seeds=(0,))
     save_result(found.rows[0].seeds[0].path, np.arange(1, QUERIES + 1), outdated=True)
     markdown = as_markdown(finished_comparison(tmp_path / "cmp"), COMMAND)
-    assert "Ranked by an earlier version: BERT seed 0; " in markdown
+    assert "Ranked by an earlier version: BERT seed 0. The same command ranks them anew." in markdown
     (line,) = [line for line in markdown.split("\n## ")[2].splitlines() if "| BERT |" in line]
     assert line.endswith("|  |  |  |  |  |  |  | 1 |")
 

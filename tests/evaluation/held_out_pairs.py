@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -13,6 +13,7 @@ from heterformer.evaluation.model_ranking import link_prediction_ranks
 from heterformer.evaluation.open_run import OpenRun
 from heterformer.evaluation.pair_ranking import RankingSizes
 from heterformer.models.contract import NodeEncoder
+from heterformer.network.schema import Relation
 from heterformer.network.split.split import Part
 
 
@@ -24,9 +25,10 @@ def evaluate_link_prediction(
     folder: Path | None = None,
     processes: ProcessGroup | None = None,
     sizes: RankingSizes | None = None,
+    link_weight: Callable[[Relation], float] | None = None,
 ) -> list[LinkPrediction]:
-    """Both rankings of the pairs."""
-    ranks = link_prediction_ranks(model, batcher, pair_sets, seed, folder, processes, sizes)
+    """All rankings of the pairs."""
+    ranks = link_prediction_ranks(model, batcher, pair_sets, seed, folder, processes, sizes, link_weight)
     return [r.result(pair_set, batcher.schema) for pair_set, r in zip(pair_sets, ranks, strict=True)]
 
 
@@ -39,4 +41,5 @@ def link_prediction_of(
     """The result of each part."""
     pair_sets = predicted_pairs(opened.network, {part: opened.split.part(part) for part in parts})
     model, batcher, folder = opened.model, opened.batcher, opened.run.path
-    return evaluate_link_prediction(model, batcher, pair_sets, opened.seed, folder, processes, sizes)
+    weight = opened.link_weight
+    return evaluate_link_prediction(model, batcher, pair_sets, opened.seed, folder, processes, sizes, weight)

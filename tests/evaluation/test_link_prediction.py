@@ -77,12 +77,19 @@ def ranks_in_batch(pairs: Pairs, queries: Tensor, keys: Tensor) -> list[int]:
 
 
 def found_ranks(
-    network: Network, pairs: Pairs, queries: Tensor, nodes: Tensor, size: int = 4, query_block: int = 4096
+    network: Network,
+    pairs: Pairs,
+    queries: Tensor,
+    nodes: Tensor,
+    size: int = 4,
+    query_block: int = 4096,
+    offsets: Tensor | None = None,
 ) -> list[int]:
+    """The last ranking, with offsets."""
     keys, blocks = nodes[torch.from_numpy(pairs[:, 1])], in_blocks(nodes, size)
     relation = network.schema.predicted[0]
-    ranks = full_ranks(network, relation, pairs, queries, keys, blocks, dot, query_block=query_block)
-    return ranks.tolist()
+    sizes = {"query_block": query_block, "offsets": offsets}
+    return full_ranks(network, relation, pairs, queries, keys, blocks, dot, **sizes)[-1].tolist()
 
 
 @few
@@ -100,6 +107,11 @@ def test_full_ranks_are_those_of_the_definition(
         queries = torch.randint(-values, values + 1, (len(pairs), 2), generator=generator).float()
         expected = ranks_by_definition(network, pairs, dot(queries, nodes))
         assert found_ranks(network, pairs, queries, nodes, candidates, queries_at_once) == expected
+        added = torch.randint(0, values + 1, (count,), generator=generator).float()
+        offsets = torch.stack([torch.zeros(count), added])
+        expected = ranks_by_definition(network, pairs, dot(queries, nodes) + added)
+        found = found_ranks(network, pairs, queries, nodes, candidates, queries_at_once, offsets)
+        assert found == expected
 
 
 @pytest.fixture(scope="module")
@@ -342,6 +354,50 @@ def test_each_node_is_read_once_and_queries_once_more_alone(
     pair_sets, pairs = predicted_pairs(tiny_network(), parts), sum(map(len, parts.values()))
     evaluate_link_prediction(Counting(tiny_network()), batcher, pair_sets, seed=0)
     assert sum(read) == pairs + 200  # queries alone, and every node once, whichever roles it has
+
+
+# --- With the links of candidates ---------------------------------------------------------------------------
+
+
+def visible_links() -> Tensor:
+    """Of each paper: how often it is cited, held-out pairs left out."""
+    hidden = set(map(tuple, make_split(tiny_network()).held_out.tolist()))
+    edges = [edge for edge in true_pairs(tiny_network()).tolist() if tuple(edge) not in hidden]
+    return torch.from_numpy(np.bincount([target for _, target in edges], minlength=200))
+
+
+@pytest.mark.parametrize("weight", [1.0, 0.5])
+def test_links_of_candidates_are_added_to_their_scores(
+    batcher: Batcher, parts: dict[str, Pairs], weight: float
+) -> None:
+    model, vectors, pairs = WholeNumbers(tiny_network()), vectors_of(batcher), parts["test"]
+    pair_sets = predicted_pairs(tiny_network(), {"test": pairs})
+    (plain,) = evaluate_link_prediction(model, batcher, pair_sets, 0)
+    (result,) = evaluate_link_prediction(model, batcher, pair_sets, 0, link_weight=lambda _: weight)
+    scores = dot(vectors[pairs[:, 0]], vectors) + weight * torch.log(1 + visible_links())
+    ranks = np.array(ranks_by_definition(tiny_network(), pairs, scores))
+    assert result.metrics["full_mrr_with_links"] == pytest.approx(np.mean(1 / ranks))
+    assert result.metrics["hits_10_with_links"] == pytest.approx(np.mean(ranks <= 10))
+    assert result.metrics["full_mrr_with_links"] != pytest.approx(result.metrics["full_mrr"])
+    assert {name: result.metrics[name] for name in plain.metrics} == plain.metrics
+
+
+def test_links_of_candidates_are_added_for_queries_read_alone(
+    batcher: Batcher, parts: dict[str, Pairs]
+) -> None:
+    """Queries that are told nothing have keys in the order of their links."""
+
+    class Blank(WholeNumbers):
+        def scores(self, queries: Tensor, keys: Tensor, relation: str | None = None) -> Tensor:
+            return torch.zeros(len(queries), len(keys))
+
+    pair_sets = predicted_pairs(tiny_network(), {"test": parts["test"]})
+    model = Blank(tiny_network())
+    (result,) = evaluate_link_prediction(model, batcher, pair_sets, 0, link_weight=lambda _: 1.0)
+    links = visible_links().expand(len(parts["test"]), -1)
+    ranks = np.array(ranks_by_definition(tiny_network(), parts["test"], links))
+    for name in ("full_mrr_with_links", "alone_full_mrr_with_links"):
+        assert result.metrics[name] == pytest.approx(np.mean(1 / ranks))
 
 
 # --- What knows nothing of the query ----------------------------------------------------------------------

@@ -4,6 +4,7 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -70,6 +71,17 @@ def test_no_held_out_pair_is_visible(run: Run) -> None:
         keys = len(np.unique(getattr(opened.split, result.part)[:, 1]))
         assert result.metrics["mrr"] == result.metrics["alone_mrr"] == pytest.approx(1 / keys)
         assert result.metrics["hits_100"] == 0
+
+
+@pytest.mark.parametrize(("correction", "weight"), [("auto", 1.0), (0.25, 0.75), (1.5, 0.0)])
+def test_scores_lack_the_links_that_training_did_not_correct_for(
+    run: Run, monkeypatch: pytest.MonkeyPatch, correction: float | Literal["auto"], weight: float
+) -> None:
+    options = replace(run.options(), popularity_correction=correction)
+    monkeypatch.setattr(Run, "options", lambda _: options)
+    opened = open_run(run.path)
+    assert opened.link_weight(opened.network.schema.relation("cites")) == weight
+    assert opened.link_weight(opened.network.schema.relation("written_by")) == 0  # nothing is trained of it
 
 
 def test_what_is_no_run(tmp_path: Path) -> None:

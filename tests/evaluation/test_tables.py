@@ -19,10 +19,12 @@ from heterformer.evaluation.tables import (
     widths_table,
 )
 from heterformer.metrics import (
+    ALONE_WITH_LINKS_METRICS,
     CLASSIFICATION_METRICS,
     CLUSTERING_METRICS,
     QUERY_ALONE_METRICS,
     RANKING_METRICS,
+    WITH_LINKS_METRICS,
     MetricSummary,
 )
 
@@ -124,6 +126,35 @@ def test_queries_read_alone_have_a_row_below_their_part() -> None:
     ]
     assert "alone: queries are read without their neighbours, as a search reads a text" in sheet.note
     assert "alone:" not in relations_table([valid], [], "link prediction").note
+
+
+def with_links(one: LinkPrediction, figure: float) -> LinkPrediction:
+    metrics = (*WITH_LINKS_METRICS, *(ALONE_WITH_LINKS_METRICS if one.query_alone else ()))
+    more = {metric.name: figure + i / 100 for i, metric in enumerate(metrics)}
+    return replace(one, metrics=one.metrics | more)
+
+
+def test_full_rankings_with_links_have_rows_below_theirs() -> None:
+    one = with_links(with_queries_alone(result("test", 0.2), 0.5), 0.7)
+    sheet = relations_table([one], [], "link prediction")
+    assert [row[1] for row in sheet.rows] == ["test", "+ links", "alone", "+ links", "popular", "chance"]
+    assert sheet.rows[1][4:] == ("", "", "", ".7000", ".7100", ".7200", ".7300")
+    assert sheet.rows[3][4:] == ("", "", "", ".7400", ".7500", ".7600", ".7700")
+    assert "+ links: the log of a candidate's number of links is added to its score" in sheet.note
+    assert "+ links" not in relations_table([result("test", 0.2)], [], "link prediction").note
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_json_of_rankings_with_links_stands_beside_that_without(alone: bool) -> None:
+    one = with_links(with_queries_alone(result("test", 0.2), 0.5) if alone else result("test", 0.2), 0.7)
+    values = json.loads(json.dumps(one.to_json()))
+    assert values["with_links"]["full"]["mrr"] == 0.7
+    assert ("query_alone" in values) == alone
+    assert not alone or values["query_alone"]["with_links"]["full"]["hits"]["1"] == 0.75
+    assert LinkPrediction.from_json(values) == one
+    del values["with_links"]["full"]
+    with pytest.raises(KeyError):  # of an earlier version
+        LinkPrediction.from_json(values)
 
 
 def test_json_of_queries_read_alone_has_the_shape_of_the_other_reading() -> None:

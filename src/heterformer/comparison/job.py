@@ -36,6 +36,7 @@ from heterformer.training.options import TrainingOptions
 from heterformer.training.run import Run
 
 RESULT, RANKS, COST = "test.json", "test_ranks.npz", "cost.json"
+RANKING_RULES = 2  # 2: with the links of candidates, too
 LIMITS = ("epochs", "max_steps", "max_minutes")  # the budget proper
 
 
@@ -76,13 +77,15 @@ class RunResult:
 
     steps_per_epoch: int = 0
     """0 if an earlier version ranked the pairs."""
+    rules: int = 1
+    """The version of the rules by which the pairs were ranked."""
     labels: LabelResult | None = None
     """What its vectors tell of classes, if that was asked for; the figures have the means."""
 
     @property
     def outdated(self) -> bool:
-        """Whether an earlier version ranked the pairs: by other rules, and without reading queries alone."""
-        return not self.chance
+        """Whether an earlier version ranked the pairs, by other rules or fewer."""
+        return self.rules < RANKING_RULES
 
     @classmethod
     def open(cls, run: Path) -> RunResult:
@@ -90,7 +93,7 @@ class RunResult:
             values: dict[str, Any] = json.loads((run / RESULT).read_text(encoding="utf-8"))
             if any(metric.name not in values["figures"] for metric in RANKING_METRICS):
                 # Written before a metric was defined, which follows from the ranks.
-                values["figures"] = ranking_metrics(**query_ranks(run)) | values["figures"]
+                values["figures"] = ranking_metrics(query_ranks(run)) | values["figures"]
             labels = LabelResult.open(run)
             if labels is not None:
                 values["figures"] = values["figures"] | labels.figures
@@ -255,7 +258,12 @@ def rank_test_pairs(path: Path) -> None:
     pair_set = predicted_pairs(opened.network, {"test": opened.split.test})[0]  # of the first relation
     with computing_in(precision_of_vectors(options.precision), opened.model.device):
         (ranks,) = link_prediction_ranks(
-            opened.model, opened.batcher, [pair_set], opened.seed, opened.run.path
+            opened.model,
+            opened.batcher,
+            [pair_set],
+            opened.seed,
+            opened.run.path,
+            link_weight=opened.link_weight,
         )
     links = ranks.result(pair_set, opened.network.schema)
     position, early = opened.run.progress()
@@ -278,6 +286,7 @@ def rank_test_pairs(path: Path) -> None:
         ),
         chance=links.chance,
         popularity=links.popularity,
+        rules=RANKING_RULES,
     )
     with replace_file(path / RANKS) as partial, partial.open("wb") as file:
         np.savez_compressed(file, allow_pickle=False, **ranks.arrays())

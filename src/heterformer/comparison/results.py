@@ -17,7 +17,7 @@ from heterformer.comparison.options import ComparisonOptions
 from heterformer.comparison.significance import Difference, paired_bootstrap, repeated_t_test
 from heterformer.comparison.tuning import TunedRate
 from heterformer.comparison.variants import Variant
-from heterformer.metrics import QUERY_ALONE_METRICS, RANKING_METRICS, RankingMetric, ranking_metric
+from heterformer.metrics import EVERY_RANKING_METRIC, RankingMetric, ranking_metric
 from heterformer.training.options import TrainingOptions
 
 OWN_GROUPS = ("ablation", "dimension")  # of variants of Heterformer itself
@@ -151,7 +151,7 @@ def _seed_result(job: Job) -> SeedResult:
 
 
 def _leads(rows: Sequence[Row]) -> Iterable[Lead]:
-    ranked = [metric.name for metric in (*RANKING_METRICS, *QUERY_ALONE_METRICS) if metric.tested]
+    ranked = [metric.name for metric in EVERY_RANKING_METRIC if metric.tested]
     ours = next((row for row in rows if row.variant.name == "heterformer" and row.results), None)
     if ours is None:
         return

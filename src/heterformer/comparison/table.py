@@ -18,9 +18,15 @@ from heterformer.comparison.label_tasks import CLUSTERS, label_heading
 from heterformer.comparison.label_tasks import HEADINGS as LABEL_HEADINGS
 from heterformer.comparison.results import OWN_GROUPS, Comparison, Lead, Row
 from heterformer.escapes import markdown_text
-from heterformer.evaluation.tables import ranking_note
+from heterformer.evaluation.tables import LINKS_ADDED, ranking_note
 from heterformer.files import write_text
-from heterformer.metrics import QUERY_ALONE_METRICS, RANKING_METRICS
+from heterformer.metrics import (
+    ALONE_WITH_LINKS_METRICS,
+    EVERY_RANKING_METRIC,
+    QUERY_ALONE_METRICS,
+    RANKING_METRICS,
+    WITH_LINKS_METRICS,
+)
 
 COSTS = ("steps", "time", "s/step", "peak memory", "parameters", "textless")
 
@@ -54,7 +60,13 @@ LINKS_ALONE = [
     Column(alone.name, m.heading, m.in_narrow_tables)
     for m, alone in zip(RANKING_METRICS, QUERY_ALONE_METRICS, strict=True)
 ]
-HEADINGS = {metric.name: metric.heading for metric in (*RANKING_METRICS, *QUERY_ALONE_METRICS)}
+FULL = [metric for metric in RANKING_METRICS if metric.ranking == "full"]
+WITH_LINKS = [
+    Column(with_links.name, f"{reading}{m.heading}", m.in_narrow_tables)
+    for reading, metrics in (("", WITH_LINKS_METRICS), ("alone: ", ALONE_WITH_LINKS_METRICS))
+    for m, with_links in zip(FULL, metrics, strict=True)
+]
+HEADINGS = {metric.name: metric.heading for metric in EVERY_RANKING_METRIC}
 
 
 def result_tables(comparison: Comparison) -> Iterable[ResultTable]:
@@ -64,6 +76,8 @@ def result_tables(comparison: Comparison) -> Iterable[ResultTable]:
         yield ResultTable(links, models, LINKS, _references(models))
         if any(row.has(LINKS_ALONE[0].name) for row in models):
             yield ResultTable(f"{links}, queries read alone", models, LINKS_ALONE)
+        if any(row.has(WITH_LINKS[0].name) for row in models):
+            yield ResultTable(f"{links}, full ranking with the candidates' links", models, WITH_LINKS)
         yield from _label_tables(comparison.network, models)
     if ablations := comparison.ablations:
         yield ResultTable("Ablations of Heterformer", ablations, LINKS)
@@ -90,7 +104,7 @@ def _label_tables(network: str, rows: Sequence[Row]) -> Iterable[ResultTable]:
 
 def _references(rows: Sequence[Row]) -> dict[str, dict[str, float]]:
     """The same for every model, since they are asked the same."""
-    current = next((result for row in rows for result in row.results if not result.outdated), None)
+    current = next((result for row in rows for result in row.results if result.chance), None)
     return {} if current is None else {"popularity": current.popularity, "chance": current.chance}
 
 
@@ -253,9 +267,8 @@ def sentences(comparison: Comparison) -> list[str]:
         if seed.result is not None and seed.result.outdated
     ]
     if outdated:
-        how = "a key that occurs twice in a batch counts against its queries there, and none is read alone"
         lines.append(
-            f"Ranked by an earlier version: {', '.join(outdated)}; {how}. The same command ranks them anew."
+            f"Ranked by an earlier version: {', '.join(outdated)}. The same command ranks them anew."
         )
     return lines
 
@@ -265,12 +278,11 @@ def _about_metrics(comparison: Comparison) -> str:
     among = ranking_note(f"{min(some.pairs, some.batch_size)} pairs", f"all {some.candidates:,} candidates")
     alone = "Queries that are read alone have no neighbours, as in a search; keys have theirs. "
     known = "Popularity ranks keys by their number of edges, chance guesses. "
+    links = f"With the candidates' links: {LINKS_ADDED}. " if WITH_LINKS[0].name in some.figures else ""
     several = any(len(row.results) > 1 for row in comparison.rows)
     spread = "Mean ± standard deviation over seeds; best" if several else "One seed; best"
     spread += " in bold, second underlined."
-    return (
-        f"{some.pairs:,} test pairs. {among}. {'' if some.outdated else alone + known.capitalize()}{spread}"
-    )
+    return f"{some.pairs:,} test pairs. {among}. {alone + known if some.chance else ''}{links}{spread}"
 
 
 def _compared_with(comparison: Comparison) -> str:

@@ -184,7 +184,7 @@ class StudentTrainer:
         keys = self.stored.of_nodes(self.relation.target, pairs[:, 1])
         key_rows = torch.from_numpy(np.ascontiguousarray(pairs[:, 1]))
         ranks = in_batch_ranks(queries, keys, schema.test_batch_size, self.model.scores, key_rows)
-        return ranking_metrics(in_batch=ranks.numpy())["prec"]
+        return ranking_metrics({"in_batch": ranks.numpy()})["prec"]
 
 
 def student_vectors(student: Student, tokens: PackedTokens, text_rows: Ints) -> Tensor:

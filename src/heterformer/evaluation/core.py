@@ -204,7 +204,7 @@ def _links_of_run(
         as_of = opened.for_part(part)
         batcher = as_of.batcher
         with neighbor_states(as_of.model, batcher, sampler, texts, folder, processes) as states:
-            read = ModelVectors(as_of.model, batcher, opened.seed, states, alone, folder)
+            read = ModelVectors(as_of.model, batcher, opened.seed, states, alone, folder, opened.link_weight)
             ranks += read.rank(pair_sets, processes)
             for width, ranks_at_width in at_widths.items():
                 ranks_at_width += read.rank(pair_sets, processes, width=width)

@@ -12,8 +12,10 @@ from torch import Tensor
 
 from heterformer.metrics import (
     ALONE,
+    EVERY_RANKING_METRIC,
     QUERY_ALONE_METRICS,
     RANKING_METRICS,
+    WITH_LINKS_METRICS,
     Ranking,
     RankingMetric,
     chance_verdict,
@@ -41,7 +43,8 @@ class LinkPrediction:
     """Number of candidates of the full ranking; a query's other true keys are left out."""
     metrics: dict[str, float]
     """By the names of ``heterformer.metrics.RANKING_METRICS`` and, if queries were read alone as well, of
-    ``QUERY_ALONE_METRICS``. Keys are read with their neighbours in both."""
+    ``QUERY_ALONE_METRICS``, keys being read with their neighbours in both; and of both ``with_links``, if the
+    number of a candidate's links says more than the scores know."""
     chance: dict[str, float]
     """What guessing gives, by the names of ``RANKING_METRICS``."""
     popularity: dict[str, float]
@@ -53,9 +56,14 @@ class LinkPrediction:
         return QUERY_ALONE_METRICS[0].name in self.metrics
 
     @property
+    def with_links(self) -> bool:
+        """Whether candidates were ranked by how likely a link is, too, to which their links add."""
+        return WITH_LINKS_METRICS[0].name in self.metrics
+
+    @property
     def metric_table(self) -> tuple[RankingMetric, ...]:
         """The metrics that it has."""
-        return (*RANKING_METRICS, *(QUERY_ALONE_METRICS if self.query_alone else ()))
+        return tuple(metric for metric in EVERY_RANKING_METRIC if metric.name in self.metrics)
 
     def chance_notes(self) -> list[str]:
         """A sentence for each reading of the queries whose PREC chance may explain."""
@@ -91,7 +99,7 @@ class LinkPrediction:
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> LinkPrediction:
         """A KeyError if it lacks a metric, as reports from before that metric do."""
-        metrics = (*RANKING_METRICS, *(QUERY_ALONE_METRICS if "query_alone" in values else ()))
+        metrics = [metric for metric in EVERY_RANKING_METRIC if _is_reported(metric, values)]
         return cls(
             values["relation"],
             values["part"],
@@ -105,28 +113,37 @@ class LinkPrediction:
         )
 
 
+def _is_reported(metric: RankingMetric, values: Mapping[str, Any]) -> bool:
+    """Whether a report has the metric's ranking; if it has, and not the metric itself, it is an older one."""
+    *folders, _ = metric.path
+    for folder in folders:
+        if folder in ("query_alone", "with_links") and folder not in values:
+            return False
+        values = values.get(folder, {})
+    return True
+
+
 @dataclass(frozen=True)
 class Ranks:
     """The rank of each pair's key, which the metrics are means over."""
 
-    in_batch: Tensor  # (P,)
-    full: Tensor  # (P,), or of the first 10,000 pairs
+    by_ranking: Mapping[Ranking, Tensor]  # (P,) each; of full ones that of the first 10,000 pairs
     candidates: int
     chance: dict[str, float]
     popularity: dict[str, float]
-    alone_in_batch: Tensor | None = None  # (P,), queries being read without neighbours
-    alone_full: Tensor | None = None
-    popular_full: Tensor | None = None  # the ranks by popularity
+    popular_full: Tensor  # the full ranks by popularity
+
+    @property
+    def in_batch(self) -> Tensor:
+        return self.by_ranking["in_batch"]
+
+    @property
+    def full(self) -> Tensor:
+        return self.by_ranking["full"]
 
     def arrays(self) -> dict[Ranking, NDArray[np.int64]]:
         """The ranks by ranking, as far as there are some."""
-        tensors: dict[Ranking, Tensor | None] = {
-            "in_batch": self.in_batch,
-            "full": self.full,
-            "alone_in_batch": self.alone_in_batch,
-            "alone_full": self.alone_full,
-        }
-        return {ranking: ranks.numpy() for ranking, ranks in tensors.items() if ranks is not None}
+        return {ranking: ranks.numpy() for ranking, ranks in self.by_ranking.items()}
 
     def result(self, pair_set: PairSet, schema: Schema) -> LinkPrediction:
         return LinkPrediction(
@@ -136,7 +153,7 @@ class Ranks:
             batch_size=schema.test_batch_size,
             full_queries=len(self.full),
             candidates=self.candidates,
-            metrics=ranking_metrics(**self.arrays()),
+            metrics=ranking_metrics(self.arrays()),
             chance=self.chance,
             popularity=self.popularity,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
@@ -30,10 +30,15 @@ def link_prediction_ranks(
     folder: Path | None = None,
     processes: ProcessGroup | None = None,
     sizes: RankingSizes | None = None,
+    link_weight: Callable[[Relation], float] | None = None,
 ) -> list[Ranks]:
-    """The ranks of each pair set's keys, in the order of its pairs. What grows is kept in ``folder``."""
+    """The ranks of each pair set's keys, in the order of its pairs. What grows is kept in ``folder``.
+
+    ``link_weight`` is as in ``rank_pairs``.
+    """
     with stored_neighbor_states(model, batcher, evaluation_sampler(seed), folder, processes) as states:
-        return ModelVectors(model, batcher, seed, states, folder=folder).rank(pair_sets, processes, sizes)
+        read = ModelVectors(model, batcher, seed, states, folder=folder, link_weight=link_weight)
+        return read.rank(pair_sets, processes, sizes)
 
 
 def vectors_alone(
@@ -63,9 +68,11 @@ class ModelVectors:
         states: StoredStates,
         alone: VectorCache | None = None,
         folder: Path | None = None,
+        link_weight: Callable[[Relation], float] | None = None,
     ) -> None:
-        """Vectors are kept in a temporary file in ``folder``."""
+        """Vectors are kept in a temporary file in ``folder``; ``link_weight`` is as in ``rank_pairs``."""
         self.model, self.batcher, self.states = model, batcher, states
+        self.link_weight = link_weight
         self.sampler = evaluation_sampler(seed)
         # A node is query, key and candidate.
         self.cached = VectorCache(self.vectors, batcher.schema.counts, folder)
@@ -85,7 +92,14 @@ class ModelVectors:
         visible = self.batcher.visible
         whole, alone = (self._cut(vectors, width) for vectors in (self.cached, self.cached_alone))
         return rank_pairs(
-            pair_sets, whole, visible, self.scorer, read_alone=alone, processes=processes, sizes=sizes
+            pair_sets,
+            whole,
+            visible,
+            self.scorer,
+            read_alone=alone,
+            processes=processes,
+            sizes=sizes,
+            link_weight=self.link_weight,
         )
 
     def _cut(self, vectors: VectorsOf, width: int | None) -> VectorsOf:

@@ -13,6 +13,7 @@ from heterformer.batches.visible import EvaluatedPart, VisibleNetwork
 from heterformer.device import Device, chosen_device
 from heterformer.errors import InputError
 from heterformer.models.contract import NodeEncoder
+from heterformer.network.schema import Relation
 from heterformer.network.split.other_network import on_other_network
 from heterformer.network.split.split import Split
 from heterformer.network.store import Network
@@ -41,6 +42,15 @@ class OpenRun:
     @property
     def seed(self) -> int:
         return self.run.options().seed
+
+    def link_weight(self, relation: Relation) -> float:
+        """How much of the log of a candidate's links a relation's scores lack, to say how likely a link is.
+
+        All of it, unless training has corrected for popularity. Scores of other relations are not trained.
+        """
+        if relation not in self.network.schema.predicted:
+            return 0.0
+        return max(0.0, 1 - self.run.options().correction_of(self.network.schema, relation))
 
     def for_part(self, part: EvaluatedPart) -> OpenRun:
         """The same as of the beginning of a part, which matters after a split by time.

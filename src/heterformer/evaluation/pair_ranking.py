@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -14,8 +13,10 @@ from heterformer.arrays import Ints, ranges
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.distributed import ProcessGroup
 from heterformer.evaluation.link_prediction import PairSet, Ranks
-from heterformer.evaluation.reference import candidate_counts, popularity
+from heterformer.evaluation.reference import candidate_counts, log_links, popularity
 from heterformer.metrics import (
+    ALONE_RANKINGS,
+    Ranking,
     chance_metrics,
     ranking_metrics,
 )
@@ -47,11 +48,13 @@ def rank_pairs(
     read_alone: VectorsOf | None = None,
     processes: ProcessGroup | None = None,
     sizes: RankingSizes | None = None,
+    link_weight: Callable[[Relation], float] | None = None,
 ) -> list[Ranks]:
     """The ranks of each pair set's keys. Of a type in ``vector_rows``, only those rows have vectors.
 
     ``read_alone`` gives vectors of text-rich nodes without their neighbours: if it is there, queries are
-    ranked a second time by them. ``visible`` is what popularity is counted in.
+    ranked a second time by them. ``visible`` is what popularity is counted in. ``link_weight`` says how much
+    of the log of a candidate's links a relation's scores lack; if they do, all are ranked with it, too.
     """
     network, ranks = visible.network, dict[int, Ranks]()
     for relation in dict.fromkeys(pair_set.relation for pair_set in pair_sets):
@@ -67,16 +70,14 @@ def rank_pairs(
             read_alone if relation.source in network.schema.text_rich else None,
             processes or ProcessGroup(),
             sizes or RankingSizes(),
+            link_weight(relation) if link_weight else 0.0,
         )
         ranks |= zip(chosen, ranker.rank([pair_sets[i].pairs for i in chosen]), strict=True)
     return [ranks[i] for i in range(len(pair_sets))]
 
 
-class _PairRanks(NamedTuple):
-    """Of each pair set: the ranks in the batch, and in full of its first pairs."""
-
-    in_batch: list[Tensor]
-    full: list[Tensor]
+# By ranking of queries with neighbours, of each pair set; full ranks are those of its first pairs.
+RanksOfSets = dict[Ranking, list[Tensor]]
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,7 @@ class _Ranker:
     read_alone: VectorsOf | None
     processes: ProcessGroup
     sizes: RankingSizes
+    link_weight: float = 0.0
 
     @property
     def network(self) -> Network:
@@ -107,26 +109,22 @@ class _Ranker:
             excluded = _excluded_candidates(self.network, self.relation, first)
             among = candidate_counts(*excluded, len(first), self.rows)
             chance = chance_metrics(self._batch_candidates(pairs).numpy(), among)
-            in_batch, full = (ranks[number].numpy() for ranks in popular)
             with_neighbors, *alone = ranked
+            by_ranking = {ranking: ranks[number] for ranking, ranks in with_neighbors.items()}
+            for of_queries in alone:
+                by_ranking |= {ALONE_RANKINGS[name]: ranks[number] for name, ranks in of_queries.items()}
+            popular_metrics = ranking_metrics({name: r[number].numpy() for name, r in popular.items()})
             results.append(
-                Ranks(
-                    with_neighbors.in_batch[number],
-                    with_neighbors.full[number],
-                    len(self.rows),
-                    chance,
-                    ranking_metrics(in_batch, full),
-                    alone[0].in_batch[number] if alone else None,
-                    alone[0].full[number] if alone else None,
-                    popular.full[number],
-                )
+                Ranks(by_ranking, len(self.rows), chance, popular_metrics, popular["full"][number])
             )
         return results
 
-    def _by_popularity(self, pair_sets: Sequence[Pairs]) -> _PairRanks:
+    def _by_popularity(self, pair_sets: Sequence[Pairs]) -> RanksOfSets:
         """The same with a model that knows how many edges a key has, and nothing of the query."""
         scores = popularity(self.visible, self.relation)[:, None]  # (N, 1)
-        by_edges = replace(self, vectors=lambda _, rows: scores[torch.from_numpy(rows)], scorer=_product)
+        by_edges = replace(
+            self, vectors=lambda _, rows: scores[torch.from_numpy(rows)], scorer=_product, link_weight=0.0
+        )
         (ranked,) = by_edges._ranked(pair_sets, [lambda _, rows: torch.ones(len(rows), 1).double()])
         return ranked
 
@@ -145,7 +143,7 @@ class _Ranker:
         size = self.network.schema.test_batch_size
         return in_batch_ranks(queries, keys, size, scorer, key_rows, excluded)
 
-    def _ranked(self, pair_sets: Sequence[Pairs], readings: Sequence[VectorsOf]) -> list[_PairRanks]:
+    def _ranked(self, pair_sets: Sequence[Pairs], readings: Sequence[VectorsOf]) -> list[RanksOfSets]:
         """For each of the ``readings`` of queries; keys and candidates have one, and are read once."""
         relation, most = self.relation, self.sizes.full_queries
         size = self.network.schema.test_batch_size
@@ -175,12 +173,25 @@ class _Ranker:
             self.scorer,
             self.rows,
             self.sizes.queries,
+            self._offsets(),
         )
         # Each process has counted the better ones of its own candidates.
-        full = 1 + self.processes.all_gather(full[None] - 1).sum(0).cpu()
+        full = 1 + self.processes.all_gather(full[None] - 1).sum(0).cpu()  # (1 or 2, R P)
         counts = [min(len(pairs), most) for pairs in pair_sets]
-        each = full.chunk(len(readings))
-        return [_PairRanks(b, list(torch.split(f, counts))) for b, f in zip(in_batch, each, strict=True)]
+        names: tuple[Ranking, ...] = ("full", "full_with_links")
+        results: list[RanksOfSets] = [{"in_batch": ranks} for ranks in in_batch]
+        for name, every in zip(names, full, strict=False):
+            for result, own_ranks in zip(results, every.chunk(len(readings)), strict=True):
+                result[name] = list(torch.split(own_ranks, counts))
+        return results
+
+    def _offsets(self) -> Tensor:
+        """(1 or 2, C): what is added to the candidates' scores: nothing, and the log of their links."""
+        nothing = torch.zeros(1, len(self.rows))
+        if not self.link_weight:
+            return nothing
+        links = log_links(self.visible, self.relation)[torch.from_numpy(self.rows)]
+        return torch.cat([nothing, self.link_weight * links[None]])
 
     def _gathered(self, vectors: VectorsOf, node_type: NodeType, rows: Ints) -> Tensor:
         """Vectors of all rows, of which each process computes a part."""
@@ -209,15 +220,20 @@ def full_ranks(
     scorer: Scorer,
     rows: Ints | None = None,
     query_block: int = RankingSizes.queries,
+    offsets: Tensor | None = None,
 ) -> Tensor:
-    """(P,) the rank of each key among all candidates but the query itself and the query's other true keys.
+    """(R, P) the rank of each key among all candidates but the query itself and the query's other true keys.
 
     Ties count against the model. Candidates come block by block, each once: all nodes of the type, or those
-    of the ascending ``rows``.
+    of the ascending ``rows``. ``offsets`` (R, C) are added to the candidates' scores, for R rankings.
     """
     blocks = _slices(len(pairs), query_block)
     own = torch.cat([_own_scores(queries[b], keys[b], scorer) for b in _slices(len(pairs), 256)])  # (P,)
-    ranks = torch.ones(len(pairs), dtype=torch.int64)
+    key = pairs[:, 1] if rows is None else np.searchsorted(rows, pairs[:, 1])
+    if offsets is None:
+        offsets = torch.zeros(1, network.schema.counts[relation.target] if rows is None else len(rows))
+    own = own + (1 - ROUNDING) * offsets[:, torch.from_numpy(key)]  # (R, P); they are not negative
+    ranks = torch.ones(own.shape, dtype=torch.int64)
     query_of, excluded = _excluded_candidates(network, relation, pairs)
     if rows is not None:
         has_vector = np.isin(excluded, rows)
@@ -225,11 +241,14 @@ def full_ranks(
     for start, vectors in candidates:
         a, b = np.searchsorted(excluded, [start, start + len(vectors)])
         row, column = torch.from_numpy(query_of[a:b]), torch.from_numpy(excluded[a:b] - start)
+        added = offsets[:, start : start + len(vectors)]  # (R, C)
         for block in blocks:
-            better = ~(scorer(queries[block], vectors) < own[block, None])  # (Q, C)
             mine = (row >= block.start) & (row < block.stop)
-            better[row[mine] - block.start, column[mine]] = False
-            ranks[block] += better.sum(1)
+            scores = scorer(queries[block], vectors)  # (Q, C)
+            for number in range(len(offsets)):
+                better = ~(scores + added[number] < own[number, block, None])
+                better[row[mine] - block.start, column[mine]] = False
+                ranks[number, block] += better.sum(1)
     return ranks
 
 

@@ -91,7 +91,6 @@ def recommendations(
                 processes=processes,
                 sizes=replace(sizes, full_queries=len(ranked_pairs)),
             )
-            assert ranks.popular_full is not None
             results.append(
                 RecommendationResult(
                     relation.name,

@@ -18,13 +18,28 @@ def popularity(visible: VisibleNetwork, relation: Relation) -> Tensor:
     After a split by time later edges do not count, as they are no neighbours of the target either.
     Equal numbers are put into a random order: ties count against a model, and this one has many.
     """
+    edges = _visible_edges(visible, relation)
+    return torch.from_numpy(edges + np.random.default_rng(0).random(len(edges)))
+
+
+def log_links(visible: VisibleNetwork, relation: Relation) -> Tensor:
+    """(N,): the log of each target's number of visible edges of the relation, and one.
+
+    Trained against keys of a batch, which are as frequent as they are linked, a score is the log of how much
+    likelier than usual a link is. With this it is the log of how likely it is, up to a constant.
+    """
+    return torch.from_numpy(np.log1p(_visible_edges(visible, relation))).float()
+
+
+def _visible_edges(visible: VisibleNetwork, relation: Relation) -> Ints:
+    """(N,): of each target."""
     schema = visible.network.schema
     backward = visible.network.adjacency(relation.target, relation.source)
     is_relation = backward.edge_type == schema.edge_types.index(relation.backward)  # (E,)
     is_relation &= visible.shown(relation.target, relation.source)
     rows = np.repeat(np.arange(schema.counts[relation.target]), backward.degrees)
-    edges = np.bincount(rows[is_relation], minlength=schema.counts[relation.target])
-    return torch.from_numpy(edges + np.random.default_rng(0).random(len(edges)))
+    edges: Ints = np.bincount(rows[is_relation], minlength=schema.counts[relation.target])
+    return edges
 
 
 def candidate_counts(query_of: Ints, excluded: Ints, queries: int, rows: Ints) -> NDArray[np.int64]:

@@ -9,11 +9,13 @@ from heterformer.evaluation.core import NodeClassification, NodeClustering
 from heterformer.evaluation.link_prediction import LinkPrediction
 from heterformer.evaluation.recommendation import RecommendationResult
 from heterformer.metrics import (
+    ALONE_WITH_LINKS_METRICS,
     CLASSIFICATION_METRICS,
     CLUSTERING_METRICS,
     QUERY_ALONE_METRICS,
     RANKING_METRICS,
     RECOMMENDATION_METRICS,
+    WITH_LINKS_METRICS,
     MetricSummary,
     RankingMetric,
 )
@@ -25,6 +27,11 @@ SEEN_BY_VECTORS = "these pairs were visible when the vectors were made, which in
 HIDE_SPLIT = "'heterformer embed' with hide_split hides a run's held-out pairs"
 ALONE, POPULARITY, CHANCE = "alone", "popular", "chance"  # rows below a part's
 ALONE_NOTE = "alone: queries are read without their neighbours, as a search reads a text; keys with theirs"
+WITH_LINKS = "+ links"
+LINKS_ADDED = (
+    "the log of a candidate's number of links is added to its score, which then says how likely a link is, "
+    "not how much likelier than usual"
+)
 REFERENCE_NOTE = f"{POPULARITY}: the same keys ranked by their number of edges; {CHANCE}: by guessing"
 SHORT_PARTS = {"validation": "valid."}  # eleven columns must fit into eighty characters
 CLASSIFIER_NAMES = {"mlp": "MLP", "logistic_regression": "log. regression", "majority": "majority class"}
@@ -75,17 +82,24 @@ def widths_table(by_width: Mapping[int, Sequence[LinkPrediction]], title: str) -
         name, label = whole.relation, SHORT_PARTS.get(whole.part, whole.part)
         for width, results in by_width.items():
             for part, cells in _readings(results[number], label):
-                lines.append((name, "" if part == ALONE else str(width), part, *cells))
+                lines.append((name, str(width) if part == label else "", part, *cells))
                 name = ""
     note = "vectors are cut to their first numbers, as 'heterformer embed' with width cuts them"
     return Sheet(title, ("relation", "width", "part", *RANKING_HEADINGS), tuple(lines), note, text_columns=3)
 
 
 def _readings(result: LinkPrediction, part: str) -> list[tuple[str, tuple[str, ...]]]:
-    """The metrics of queries with neighbours, under the name of the part, and of queries alone."""
+    """The metrics of queries with neighbours, under the name of the part, and of queries alone.
+
+    Below each those of the full ranking with the links of candidates, if there are such.
+    """
     rows = [(part, _ranking_cells(result.metrics, RANKING_METRICS))]
+    if result.with_links:
+        rows.append((WITH_LINKS, _full_cells(result.metrics, WITH_LINKS_METRICS)))
     if result.query_alone:
         rows.append((ALONE, _ranking_cells(result.metrics, QUERY_ALONE_METRICS)))
+        if result.with_links:
+            rows.append((WITH_LINKS, _full_cells(result.metrics, ALONE_WITH_LINKS_METRICS)))
     return rows
 
 
@@ -101,7 +115,8 @@ def _note(results: Sequence[LinkPrediction], candidates: str) -> str:
     size = results[0].batch_size
     most = "" if all(one.pairs >= size for one in results) else "at most "
     note = ranking_note(f"{most}{size} pairs", candidates)
-    return f"{note}. {ALONE_NOTE}" if any(one.query_alone for one in results) else note
+    note += f". {ALONE_NOTE}" if any(one.query_alone for one in results) else ""
+    return f"{note}. {WITH_LINKS}: {LINKS_ADDED}" if any(one.with_links for one in results) else note
 
 
 def ranking_note(batch: str, candidates: str) -> str:
@@ -113,6 +128,12 @@ def ranking_note(batch: str, candidates: str) -> str:
 
 def _ranking_cells(values: Mapping[str, float], metrics: Sequence[RankingMetric]) -> tuple[str, ...]:
     return tuple(four_digits(values[metric.name]) for metric in metrics)
+
+
+def _full_cells(values: Mapping[str, float], metrics: Sequence[RankingMetric]) -> tuple[str, ...]:
+    """Below the columns of the full ranking; those of the ranking in batches are empty."""
+    in_batch = len(RANKING_METRICS) - len(metrics)
+    return (*[""] * in_batch, *_ranking_cells(values, metrics))
 
 
 def classification_table(results: Sequence[NodeClassification], title: str) -> Sheet:

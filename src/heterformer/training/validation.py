@@ -127,7 +127,7 @@ def in_batch_metrics(
         # Between texts, the paper's plain form.
         excluded = None if batcher.schema.textless_end(relation) is None else known
         ranks = in_batch_ranks(queries, keys, batch_size, scorer, key_rows, excluded)
-    return ranking_metrics(in_batch=processes.all_gather(ranks).cpu().numpy())
+    return ranking_metrics({"in_batch": processes.all_gather(ranks).cpu().numpy()})
 
 
 def _corrected(scorer: Scorer, queries: Tensor, keys: Tensor) -> Tensor:
