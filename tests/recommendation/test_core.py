@@ -45,6 +45,21 @@ def test_items_are_ranked_by_inner_product(recommender: Recommender) -> None:
     assert ids(first) != ids(second)
 
 
+def test_links_count_as_far_as_training_has_not_corrected_for_them(recommender: Recommender) -> None:
+    (by_default,) = recommender.recommend("user-3", top=160)
+    (close,) = recommender.recommend("user-3", top=160, link_weight=0)
+    assert ids(by_default) == ids(close)  # between users and items training corrects for popularity
+    (likely,) = recommender.recommend("user-3", top=160, link_weight=2)
+    scores = {hit.id: hit.score for hit in close.ranking.hits}
+    bought = np.bincount(shop().edges("bought")[1], minlength=shop().schema.counts["item"])
+    added = 2 * Run(trained_shop()).model().config.temperature * np.log(1 + bought)
+    expected = {i: scores[i] + more for i, more in zip(shop().ids("item"), added, strict=True)}
+    assert {hit.id: hit.score for hit in likely.ranking.hits} == pytest.approx(expected, rel=1e-4)
+    assert ids(likely) != ids(close)
+    with pytest.raises(InputError, match=r"link_weight is -1, expected a number from 0 to 10\."):
+        recommender.recommend("user-3", link_weight=-1)
+
+
 def test_what_a_user_has_is_marked_and_can_be_left_out(recommender: Recommender) -> None:
     network = shop()
     row = network.rows("user", ["user-3"])[0]

@@ -66,6 +66,38 @@ def test_a_search_is_one_call() -> None:
     assert like.rankings == (searcher().rank(searcher().like(Node("author", 3)), "paper"),)
 
 
+def test_links_count_by_their_weight() -> None:
+    query, cited = (
+        searcher().text("kernel methods"),
+        np.bincount(tiny_network().edges("cites")[1], minlength=200),
+    )
+    products = searcher().store.matrix("paper").astype(np.float64) @ query.vector
+    temperature = searcher().run.model().config.temperature
+    for weight in (0.5, 1):
+        scores = products + weight * temperature * np.log(1 + cited)
+        best = np.argsort(-scores, kind="stable")[:20]
+        answer = searcher().search("kernel methods", types=["paper"], top=20, link_weight=weight)
+        (ranking,) = answer.rankings
+        assert ids_of(ranking) == tiny_network().ids("paper", best)
+        assert [hit.score for hit in ranking.hits] == pytest.approx(scores[best], rel=1e-5)
+        assert ids_of(ranking) != ids_of(searcher().rank(query, "paper", 20))
+    assert ids_of(searcher().rank(query, "paper", 20, link_weight=0)) == sorted_ids(query, "paper")[:20]
+
+
+def test_links_of_a_type_that_nothing_is_predicted_of() -> None:
+    expected = "needs a predicted relation that leads to author nodes, and there is none"
+    with pytest.raises(InputError, match=expected):
+        searcher().search("kernel methods", types=["paper", "author"], link_weight=1)
+
+
+@pytest.mark.parametrize("weight", [-1, float("nan"), 11])
+def test_weights_of_links_that_no_ranking_has(weight: float) -> None:
+    with pytest.raises(InputError, match=r"link_weight is .*, expected a number from 0 to 10\."):
+        searcher().search("kernel methods", link_weight=weight)
+    with pytest.raises(InputError, match=r"link_weight is .*, expected a number from 0 to 10\."):
+        SearchOptions(link_weight=weight)
+
+
 @pytest.mark.parametrize("node_type", TYPES)
 def test_a_text_ranks_nodes_of_any_type(node_type: NodeType) -> None:
     query = searcher().text("kernel methods for graphs")

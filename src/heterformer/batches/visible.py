@@ -179,6 +179,18 @@ class VisibleNetwork:
             shown &= times <= np.repeat(until, view.adjacency.degrees)
         return shown
 
+    def links(self, node_type: NodeType, relation: Relation) -> Ints:
+        """(n,): how many visible edges of a relation each node of a type has, as a target where it can be."""
+        is_target = node_type == relation.target
+        other = relation.source if is_target else relation.target
+        edge_type = relation.backward if is_target else relation.forward
+        adjacency = self.network.adjacency(node_type, other)
+        counted = adjacency.edge_type == self.network.schema.edge_types.index(edge_type)  # (E,)
+        counted &= self.shown(node_type, other)
+        nodes = self.network.schema.counts[node_type]
+        links: Ints = np.bincount(np.repeat(np.arange(nodes), adjacency.degrees)[counted], minlength=nodes)
+        return links
+
     def pair_times(self, relation: Relation, pairs: Pairs) -> Times | None:
         """The time of each pair: its edge's or, without one, its later end's; None if times do not matter."""
         if self.as_of is None:

@@ -44,13 +44,9 @@ class OpenRun:
         return self.run.options().seed
 
     def link_weight(self, relation: Relation) -> float:
-        """How much of the log of a candidate's links a relation's scores lack, to say how likely a link is.
-
-        All of it, unless training has corrected for popularity. Scores of other relations are not trained.
-        """
-        if relation not in self.network.schema.predicted:
-            return 0.0
-        return max(0.0, 1 - self.run.options().correction_of(self.network.schema, relation))
+        """As ``TrainingOptions.link_weight_of``; scores of relations that are not predicted lack none."""
+        schema = self.network.schema
+        return self.run.options().link_weight_of(schema, relation) if relation in schema.predicted else 0.0
 
     def for_part(self, part: EvaluatedPart) -> OpenRun:
         """The same as of the beginning of a part, which matters after a split by time.

@@ -18,7 +18,7 @@ def popularity(visible: VisibleNetwork, relation: Relation) -> Tensor:
     After a split by time later edges do not count, as they are no neighbours of the target either.
     Equal numbers are put into a random order: ties count against a model, and this one has many.
     """
-    edges = _visible_edges(visible, relation)
+    edges = visible.links(relation.target, relation)
     return torch.from_numpy(edges + np.random.default_rng(0).random(len(edges)))
 
 
@@ -28,18 +28,7 @@ def log_links(visible: VisibleNetwork, relation: Relation) -> Tensor:
     Trained against keys of a batch, which are as frequent as they are linked, a score is the log of how much
     likelier than usual a link is. With this it is the log of how likely it is, up to a constant.
     """
-    return torch.from_numpy(np.log1p(_visible_edges(visible, relation))).float()
-
-
-def _visible_edges(visible: VisibleNetwork, relation: Relation) -> Ints:
-    """(N,): of each target."""
-    schema = visible.network.schema
-    backward = visible.network.adjacency(relation.target, relation.source)
-    is_relation = backward.edge_type == schema.edge_types.index(relation.backward)  # (E,)
-    is_relation &= visible.shown(relation.target, relation.source)
-    rows = np.repeat(np.arange(schema.counts[relation.target]), backward.degrees)
-    edges: Ints = np.bincount(rows[is_relation], minlength=schema.counts[relation.target])
-    return edges
+    return torch.from_numpy(np.log1p(visible.links(relation.target, relation))).float()
 
 
 def candidate_counts(query_of: Ints, excluded: Ints, queries: int, rows: Ints) -> NDArray[np.int64]:

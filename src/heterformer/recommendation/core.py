@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from heterformer.network.schema import NodeType, Relation
 from heterformer.options import check_argument
 from heterformer.recommendation.options import RecommendOptions
 from heterformer.recommendation.resolve import Recipient, check_request, resolve_request
+from heterformer.search.options import check_link_weight
 from heterformer.search.searcher import NamedNode, Query, Ranking, Searcher
 
 
@@ -60,6 +62,7 @@ class Recommender:
         type: str = "",
         top: int = 10,
         exclude_known: bool = False,
+        link_weight: float | Literal["auto"] = "auto",
         where: str = "",
     ) -> list[Recommendations]:
         """Rank the nodes that each user may be linked to.
@@ -71,6 +74,8 @@ class Recommender:
                 type joins it to.
             top: How many nodes to return for each user.
             exclude_known: Leave out what is linked to the user already.
+            link_weight: How much a node's links count: 0 for what is closest to the user, 1 for what the user
+                is most likely linked to; "auto" is 1 less what training has corrected for.
             where: A filter over the columns of the recommended type: ``"year >= 2015"``.
 
         Example:
@@ -80,12 +85,16 @@ class Recommender:
         check_argument(RecommendOptions, "top", top)
         if top < 1:
             raise OptionError(RecommendOptions, "top", f"is {top}, expected at least 1.")
+        check_argument(RecommendOptions, "link_weight", link_weight)
+        check_link_weight(RecommendOptions, link_weight)
         users = [users] if isinstance(users, str) else list(users)
         recipients = resolve_request(self.network, users, likes, type, where)
         ranked = {"top": top, "exclude_known": exclude_known, "where": where}
-        return [self._to(recipient, **ranked) for recipient in recipients]
+        return [self._to(recipient, link_weight, **ranked) for recipient in recipients]
 
-    def _to(self, recipient: Recipient, **ranked: object) -> Recommendations:
+    def _to(
+        self, recipient: Recipient, link_weight: float | Literal["auto"], **ranked: object
+    ) -> Recommendations:
         node, items, relation = recipient.node, recipient.items, recipient.relation
         if node is None:
             vector = self.newcomer(recipient.node_type, relation, [item.row for item in items])
@@ -93,6 +102,9 @@ class Recommender:
         else:
             query = self.searcher.like(node)
         query = replace(query, vector=self._scaled(query.vector, relation))
+        if link_weight == "auto":
+            link_weight = self.run.options().link_weight_of(self.schema, relation)
+        ranked |= {"link_weight": link_weight, "relation": relation}
         ranking = self.searcher.rank(query, recipient.target, **ranked)  # type: ignore[arg-type]
         user = None if node is None else NamedNode.from_node(self.network, node)
         named = tuple(NamedNode.from_node(self.network, item) for item in items)
@@ -139,5 +151,6 @@ def recommend_run(path: Path | str, users: Sequence[str], options: RecommendOpti
         type=options.type,
         top=options.top,
         exclude_known=options.exclude_known,
+        link_weight=options.link_weight,
         where=options.where,
     )

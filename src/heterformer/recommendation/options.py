@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from tyro.conf import UseAppendAction, arg
 
 from heterformer.errors import OptionError
+from heterformer.search.options import check_link_weight
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,9 @@ class RecommendOptions:
     """Number of recommendations."""
     exclude_known: bool = False
     """Leave out nodes that are already neighbours of the user."""
+    link_weight: float | Literal["auto"] = "auto"
+    """How much the links of a node count, by the log of their number: 0 for what is closest to the user, 1
+    for what the user is most likely linked to; 'auto' is 1 less what training has corrected for."""
     where: Annotated[str, arg(metavar="FILTER")] = ""
     """Recommend only nodes that meet this filter over their columns: "year >= 2015 and label == 'Drama'"."""
     network: Path | None = None
@@ -36,3 +40,4 @@ class RecommendOptions:
     def __post_init__(self) -> None:
         if self.top < 1:
             raise OptionError(self, "top", f"is {self.top}, expected at least 1.")
+        check_link_weight(self, self.link_weight)

@@ -11,6 +11,14 @@ from tyro.conf import UseAppendAction, arg
 from heterformer.errors import OptionError
 
 IndexChoice = Literal["auto", "exact", "approximate"]
+MAX_LINK_WEIGHT = 10.0
+
+
+def check_link_weight(options: object, weight: float | Literal["auto"]) -> None:
+    """Refuse a weight of links that no ranking has."""
+    if weight != "auto" and not 0 <= weight <= MAX_LINK_WEIGHT:
+        problem = f"is {weight}, expected a number from 0 to {MAX_LINK_WEIGHT:g}."
+        raise OptionError(options, "link_weight", problem)
 
 
 @dataclass(frozen=True)
@@ -33,6 +41,9 @@ class SearchOptions:
     """Rank only nodes that meet this filter over their columns: "year >= 2015 and venue == 'ACL'"."""
     exclude_known: bool = False
     """Leave out nodes that are already neighbours of the query."""
+    link_weight: float = 0.0
+    """How much the links of a node count, by the log of their number: 0 for what is closest to the query, 1
+    for what the query is most likely linked to; if they count, search is exact."""
     index: IndexChoice = "auto"
     """Exact search, an approximate index (FAISS), or (auto) an index for types of a million nodes or more."""
     network: Path | None = None
@@ -53,5 +64,6 @@ class SearchOptions:
     def __post_init__(self) -> None:
         if self.top < 1:
             raise OptionError(self, "top", f"is {self.top}, expected at least 1.")
+        check_link_weight(self, self.link_weight)
         if self.queries is not None and self.interactive:
             raise OptionError(self, ("queries", "interactive"), "exclude each other; give one of them.")

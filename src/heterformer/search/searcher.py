@@ -14,12 +14,14 @@ from heterformer.arrays import Ints
 from heterformer.device import Device
 from heterformer.errors import InputError, OptionError
 from heterformer.network.lookup import Node, find_node
-from heterformer.network.schema import NodeType
+from heterformer.network.schema import NodeType, Relation
 from heterformer.network.store import Network
 from heterformer.options import check_argument
 from heterformer.search.filtered import search_among
 from heterformer.search.filters import matching_rows
-from heterformer.search.options import IndexChoice, SearchOptions
+from heterformer.search.index import ExactIndex
+from heterformer.search.likelihood import log_links, most_likely, relation_to
+from heterformer.search.options import IndexChoice, SearchOptions, check_link_weight
 from heterformer.search.query_encoder import QueryEncoder, StudentQueryEncoder
 from heterformer.search.resolve import default_types, resolve_query
 from heterformer.search.run_weights import RunWeights
@@ -66,7 +68,7 @@ class Hit:
 
     id: str
     name: str
-    score: float  # the inner product with the query
+    score: float  # the inner product with the query, and what its links add
     known: bool  # whether it is a neighbour of the query already
     neighbors: tuple[SupportingNeighbor, ...]
 
@@ -122,6 +124,7 @@ class Searcher:
         self.network = self.run.open_network(network)
         self.schema = self.network.schema
         self._vectors, self.device, self._student = vectors, device, student
+        self._links: dict[tuple[NodeType, str], NDArray[np.float32]] = {}
 
     @cached_property
     def store(self) -> SearchStore:
@@ -148,6 +151,7 @@ class Searcher:
         types: Sequence[NodeType] = (),
         top: int = 10,
         exclude_known: bool = False,
+        link_weight: float = 0.0,
         index: IndexChoice = "auto",
         where: str = "",
     ) -> Answer:
@@ -162,6 +166,8 @@ class Searcher:
                 nodes with text.
             top: How many nodes of each type to return.
             exclude_known: Leave out nodes that are neighbours of the query already.
+            link_weight: How much a node's links count: 0 for what is closest to the query, 1 for what it is
+                most likely linked to.
             index: Exact search, an approximate index, or ("auto") an index for types of a million nodes.
             where: A filter over the columns of the ranked types: ``"year >= 2015 and venue == 'ACL'"``.
 
@@ -172,6 +178,8 @@ class Searcher:
         check_argument(SearchOptions, "top", top)
         if top < 1:
             raise OptionError(SearchOptions, "top", f"is {top}, expected at least 1.")
+        check_argument(SearchOptions, "link_weight", link_weight)
+        check_link_weight(SearchOptions, link_weight)
         resolved = resolve_query(
             self.network,
             text,
@@ -181,10 +189,15 @@ class Searcher:
             types=types,
             where=where,
         )
+        if link_weight:
+            for node_type in resolved.types:
+                self._linked(node_type)
         node, neighbor_nodes = resolved.node, resolved.neighbors
         query = self.text(text, neighbor_nodes) if node is None else self.like(node)
         rankings = tuple(
-            self.rank(query, t, top, exclude_known=exclude_known, index=index, where=where)
+            self.rank(
+                query, t, top, exclude_known=exclude_known, index=index, where=where, link_weight=link_weight
+            )
             for t in dict.fromkeys(resolved.types or self.default_types(query))
         )
         return Answer(
@@ -251,6 +264,8 @@ class Searcher:
         index: IndexChoice = "auto",
         where: str = "",
         max_neighbors: int = MAX_NEIGHBORS,
+        link_weight: float = 0.0,
+        relation: Relation | None = None,
     ) -> Ranking:
         """The best nodes of one type, the query's own node left out.
 
@@ -262,12 +277,19 @@ class Searcher:
             index: Exact search, an approximate index, or ("auto") an index for a type of a million nodes.
             where: A filter over the columns of the type.
             max_neighbors: How many neighbours of each type may support a result.
+            link_weight: How much a node's links count, by the log of their number; search is exact then.
+            relation: The predicted relation whose links count; unless given, the first one of the type.
         """
         rows = matching_rows(self.network, node_type, where) if where else None
         node_index, known = self.store.index(node_type, index), self.known(query, node_type)
         own = [query.node.row] if query.node is not None and query.node.node_type == node_type else []
         without = np.union1d(np.array(own, dtype=np.int64), known if exclude_known else known[:0])
-        if rows is None:
+        exactness = node_index.name
+        if link_weight:
+            matrix, exactness = self.store.matrix(node_type), ExactIndex.name
+            added = link_weight * self._temperature * self._log_links(node_type, relation)
+            best = most_likely(matrix, query.vector, top, added, rows, without)
+        elif rows is None:
             (best,) = node_index.search(query.vector[None], top, without)
         else:
             best = search_among(node_index, self.store.matrix(node_type), query.vector, top, rows, without)
@@ -284,7 +306,27 @@ class Searcher:
             for i, name, score, row in zip(ids, names, best.scores, best.rows, strict=True)
         ]
         candidates = self.schema.counts[node_type] if rows is None else len(rows)
-        return Ranking(node_type, candidates, node_index.name, tuple(hits))
+        return Ranking(node_type, candidates, exactness, tuple(hits))
+
+    def _linked(self, node_type: NodeType) -> Relation:
+        """The predicted relation whose links count where nodes of a type are ranked."""
+        relation = relation_to(self.network, node_type)
+        if relation is None:
+            problem = f"needs a predicted relation that leads to {node_type} nodes, and there is none."
+            raise OptionError(SearchOptions, "link_weight", problem)
+        return relation
+
+    def _log_links(self, node_type: NodeType, relation: Relation | None) -> NDArray[np.float32]:
+        relation = relation or self._linked(node_type)
+        key = node_type, relation.name
+        if key not in self._links:
+            self._links[key] = log_links(self.network, node_type, relation)
+        return self._links[key]
+
+    @cached_property
+    def _temperature(self) -> float:
+        """What training divided inner products by, before they were logs of how much likelier a link is."""
+        return float(self.run.model(tables=False).config.temperature)
 
     def known(self, query: Query, node_type: NodeType) -> Ints:
         """The rows of a type's nodes that are neighbours of the query.
@@ -376,6 +418,7 @@ def ask(searcher: Searcher, text: str, options: SearchOptions) -> Answer:
         types=options.types,
         top=options.top,
         exclude_known=options.exclude_known,
+        link_weight=options.link_weight,
         index=options.index,
         where=options.where,
     )

@@ -232,6 +232,15 @@ class TrainingOptions:
             return self.popularity_correction
         return 0.0 if schema.textless_end(relation) is None else TEXTLESS_END_CORRECTION
 
+    def link_weight_of(self, schema: Schema, relation: Relation) -> float:
+        """How much of the log of a node's links a predicted relation's scores lack, to say how likely one is.
+
+        Args:
+            schema: The network's schema.
+            relation: The predicted relation.
+        """
+        return max(0.0, 1 - self.correction_of(schema, relation))
+
     @property
     def centers_per_pair(self) -> int:
         """Nodes that a step reads for each of its pairs: query, key and mined negatives."""
