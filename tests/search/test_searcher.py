@@ -92,9 +92,9 @@ def test_links_of_a_type_that_nothing_is_predicted_of() -> None:
 
 @pytest.mark.parametrize("weight", [-1, float("nan"), 11])
 def test_weights_of_links_that_no_ranking_has(weight: float) -> None:
-    with pytest.raises(InputError, match=r"link_weight is .*, expected a number from 0 to 10\."):
+    with pytest.raises(InputError, match=r"link_weight is .*, expected a number"):
         searcher().search("kernel methods", link_weight=weight)
-    with pytest.raises(InputError, match=r"link_weight is .*, expected a number from 0 to 10\."):
+    with pytest.raises(InputError, match=r"link_weight is .*, expected a number"):
         SearchOptions(link_weight=weight)
 
 
