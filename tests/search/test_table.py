@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from heterformer.search.searcher import Answer, Hit, NamedNode, Ranking, SupportingNeighbor
-from heterformer.search.table import as_json, search_tables
+from heterformer.search.table import as_json, ranking_table, search_tables
 
 LONG = "word " * 100
 
@@ -31,6 +31,13 @@ def shown(found: Answer, width: int = 120) -> str:
 
 def rows(text: str) -> list[list[str]]:
     return [[c.strip() for c in line.strip("│").split("│")] for line in text.splitlines() if line[0] == "│"]
+
+
+def test_the_caption_says_that_links_count() -> None:
+    rankings = [Ranking("paper", 12345, "exact", (), weight) for weight in (0.0, 0.5)]
+    captions = [ranking_table("for 'x'", ranking).caption for ranking in rankings]
+    assert captions[0] == "inner product, exact search among 12,345 nodes"
+    assert captions[1] == "inner product and links, weight 0.5, exact search among 12,345 nodes"
 
 
 def test_a_row_per_result_with_its_supporting_neighbours() -> None:

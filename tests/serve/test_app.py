@@ -125,6 +125,20 @@ def test_search_nodes_and_explanations(client: httpx.Client) -> None:
     np.testing.assert_allclose(again["vector"], made[0]["vector"], rtol=1e-4, atol=1e-5)
 
 
+def test_links_of_nodes_count_by_their_weight(client: httpx.Client) -> None:
+    asked = {"text": "kernel", "types": ["paper"], "top": 5}
+    scores = []
+    for weight in (0, 1):
+        ranking = client.post("/search", json=asked | {"link_weight": weight}).json()["rankings"][0]
+        (expected,) = service().search("", text="kernel", types=["paper"], top=5, link_weight=weight).rankings
+        assert [hit["id"] for hit in ranking["hits"]] == [hit.id for hit in expected.hits]
+        scores.append([hit["score"] for hit in ranking["hits"]])
+    assert scores[1] > scores[0]
+    user = {"users": "p3", "top": 5}
+    found = [client.post("/recommend", json=user | {"link_weight": w}).json() for w in ("auto", 1, 0)]
+    assert found[0] == found[1] != found[2]
+
+
 def test_recommendations_are_those_of_the_library(client: httpx.Client) -> None:
     asked = {"users": ["p3", "p5"], "top": 4, "where": "time > 1985"}
     found = client.post("/recommend", json=asked).json()["recommendations"]
@@ -208,6 +222,14 @@ def test_every_answer_has_an_id_and_security_headers(running: Server, client: ht
         ("/search", {"like": "nobody"}, 404, "not_found", "'nobody'"),
         ("/search", {"text": "a", "model": "x"}, 404, "not_found", "the runs are run"),
         ("/search", {"text": "a", "top": 0}, 422, "validation", "top: "),
+        ("/search", {"text": "a", "link_weight": -1}, 422, "validation", "link_weight: "),
+        (
+            "/search",
+            {"text": "a", "link_weight": 1, "types": ["venue"]},
+            400,
+            "invalid_request",
+            "link_weight",
+        ),
         ("/search", {"text": "a", "topp": 1}, 422, "validation", "topp: "),
         ("/search", {"text": "a" * 501}, 413, "too_large", "501 characters"),
         ("/embed", {"inputs": ["a"] * 9}, 413, "too_large", "9 inputs"),

@@ -33,6 +33,11 @@ class QueryEncoder:
         model = run.model(tables=False).to(chosen_device(device))
         self.encoder = TextEncoder(model, network, embeddings=lambda node_type, rows: h0(node_type)[rows])
 
+    @property
+    def temperature(self) -> float:
+        """Inner products divided by it are logs of how much likelier than usual a link is."""
+        return float(self.encoder.model.config.temperature)
+
     def encode(self, text: str, neighbors: Sequence[Node] = ()) -> NDArray[np.float32]:
         """(d,): the vector of a node of the schema's ``query_type`` with this text."""
         rows: dict[NodeType, list[int]] = {}

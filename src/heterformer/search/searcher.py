@@ -81,6 +81,7 @@ class Ranking:
     candidates: int  # nodes of the type, or those that meet the filter
     index: str  # exact or approximate
     hits: tuple[Hit, ...]
+    link_weight: float = 0.0  # how much their links count
 
 
 @dataclass(frozen=True)
@@ -287,7 +288,7 @@ class Searcher:
         exactness = node_index.name
         if link_weight:
             matrix, exactness = self.store.matrix(node_type), ExactIndex.name
-            added = link_weight * self._temperature * self._log_links(node_type, relation)
+            added = link_weight * self.encoder.temperature * self._log_links(node_type, relation)
             best = most_likely(matrix, query.vector, top, added, rows, without)
         elif rows is None:
             (best,) = node_index.search(query.vector[None], top, without)
@@ -306,7 +307,7 @@ class Searcher:
             for i, name, score, row in zip(ids, names, best.scores, best.rows, strict=True)
         ]
         candidates = self.schema.counts[node_type] if rows is None else len(rows)
-        return Ranking(node_type, candidates, exactness, tuple(hits))
+        return Ranking(node_type, candidates, exactness, tuple(hits), link_weight)
 
     def _linked(self, node_type: NodeType) -> Relation:
         """The predicted relation whose links count where nodes of a type are ranked."""
@@ -322,11 +323,6 @@ class Searcher:
         if key not in self._links:
             self._links[key] = log_links(self.network, node_type, relation)
         return self._links[key]
-
-    @cached_property
-    def _temperature(self) -> float:
-        """What training divided inner products by, before they were logs of how much likelier a link is."""
-        return float(self.run.model(tables=False).config.temperature)
 
     def known(self, query: Query, node_type: NodeType) -> Ints:
         """The rows of a type's nodes that are neighbours of the query.

@@ -30,7 +30,10 @@ def _query(answer: Answer) -> str:
 def ranking_table(query: str, ranking: Ranking) -> Table:
     """The best nodes of a type; ``query`` says for what."""
     title = Text(f"{ranking.node_type} nodes {query}", style="table.title")
-    searched = f"inner product, {ranking.index} search among {ranking.candidates:,} nodes"
+    score = (
+        f"inner product and links, weight {ranking.link_weight:g}" if ranking.link_weight else "inner product"
+    )
+    searched = f"{score}, {ranking.index} search among {ranking.candidates:,} nodes"
     known = "; *: already a neighbour of the query" if any(hit.known for hit in ranking.hits) else ""
     table = Table(title=title, title_justify="left", caption=searched + known, caption_justify="left")
     table.add_column("", justify="right")

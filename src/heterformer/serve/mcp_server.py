@@ -16,8 +16,10 @@ from pydantic import Field, ValidationError
 from starlette.routing import BaseRoute
 
 from heterformer import __version__
+from heterformer.search.options import MAX_LINK_WEIGHT
 from heterformer.serve.errors import RequestError, validation_sentence
 from heterformer.serve.nodes import Page
+from heterformer.serve.schemas import LINK_WEIGHT
 from heterformer.serve.service import Service
 
 PATH = "/mcp"
@@ -67,6 +69,7 @@ def make_mcp(service: Service) -> MCPServer:
         where: Annotated[str, Field(description="A filter: time >= 2015 and label == 'nlp'.")] = "",
         top: Top = 10,
         exclude_known: bool = False,
+        link_weight: Annotated[float, Field(ge=0, le=MAX_LINK_WEIGHT, description=LINK_WEIGHT)] = 0,
         model: Model = "",
     ) -> dict[str, Any]:
         """Rank nodes by a text, alone or with neighbours, or by another node."""
@@ -82,6 +85,7 @@ def make_mcp(service: Service) -> MCPServer:
                 where=where,
                 top=top,
                 exclude_known=exclude_known,
+                link_weight=link_weight,
             )
         return asdict(answer)
 

@@ -7,8 +7,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from heterformer.search.options import MAX_LINK_WEIGHT
+
 Texts = str | list[str]
 MOST = 1000  # results or neighbours in an answer
+LINK_WEIGHT = "How much a node's links count: 0 for what is closest, 1 for what a link is most likely to."
 Model = Annotated[str, Field(description="The run to ask, by its folder's name; the first one unless given.")]
 
 
@@ -66,6 +69,7 @@ class Search(StrictBody):
     where: str = Field(default="", description="A filter: year >= 2015 and venue == 'ACL'.")
     top: int = Field(default=10, ge=1, le=MOST)
     exclude_known: bool = False
+    link_weight: float = Field(default=0, ge=0, le=MAX_LINK_WEIGHT, description=LINK_WEIGHT)
     index: Literal["auto", "exact", "approximate"] = "auto"
 
 
@@ -78,6 +82,9 @@ class Recommend(StrictBody):
     type: str = Field(default="", description="The node type to recommend.")
     top: int = Field(default=10, ge=1, le=MOST)
     exclude_known: bool = Field(default=True, description="Leave out what a user is linked to already.")
+    link_weight: Annotated[float, Field(ge=0, le=MAX_LINK_WEIGHT)] | Literal["auto"] = Field(
+        default="auto", description=f"{LINK_WEIGHT} auto: as far as training has not corrected for them."
+    )
     where: str = Field(default="", description="A filter: year >= 2015 and venue == 'ACL'.")
 
 
