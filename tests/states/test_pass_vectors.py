@@ -13,8 +13,10 @@ from heterformer.batches.batcher import Batcher
 from heterformer.batches.sampling import SeededSampler
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.models import Heterformer
-from heterformer.models.inference import vectors_of_type
+from heterformer.models.inference import each_text, evaluating, vectors_of_type
+from heterformer.states import pass_vectors
 from heterformer.states.pass_vectors import PassVectors
+from heterformer.states.store import StateStore, new_store
 from tests.learning import count_texts, tiny_model, tiny_network, tiny_tokens
 
 SAMPLER = SeededSampler(np.uint64(11))
@@ -52,6 +54,29 @@ def test_no_text_is_read_twice(name: str, monkeypatch: pytest.MonkeyPatch) -> No
         vectors("paper", np.arange(start, start + 60))
         vectors("author", np.arange(20))
     assert 0 < sum(counts) <= len(tiny_tokens())
+
+
+@pytest.mark.parametrize("name", ["one hop", "second hop"])
+def test_stored_states_are_not_read_again(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, batcher = opened(MODELS[name])
+    expected = PassVectors(model, batcher, SAMPLER)("paper", np.arange(60))
+    known = np.arange(0, len(tiny_tokens()), 2)
+    with evaluating(model):
+        states = each_text(model.text_states, tiny_tokens(), known, model.device)
+    with new_store(tmp_path / "store", known, tuple(states.shape[1:]), np.float32, {}) as store:
+        store.file.write(0, states.numpy())
+    stored, read = StateStore.open(tmp_path / "store"), []
+    assert stored is not None
+
+    def recorded(states_of: Any, tokens: Any, numbers: Any, *rest: Any, **more: Any) -> torch.Tensor:
+        read.extend(numbers.tolist())
+        return each_text(states_of, tokens, numbers, *rest, **more)
+
+    monkeypatch.setattr(pass_vectors, "each_text", recorded)
+    found = PassVectors(model, batcher, SAMPLER, stored=stored)("paper", np.arange(60))
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
+    assert read
+    assert not np.isin(read, known).any()
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -28,8 +28,9 @@ from heterformer.evaluation.open_run import open_run
 from heterformer.models import Heterformer
 from heterformer.models.inference import each_text, evaluating, neighbor_text_rows
 from heterformer.network.split.split import Split
+from heterformer.states.pass_vectors import PassVectors
 from heterformer.states.store import StateStore
-from heterformer.training import cached_states
+from heterformer.training import cached_states, loop
 from heterformer.training.cached_states import CachedStates, refresh_interval
 from heterformer.training.learner import DROPOUT
 from heterformer.training.loop import Trainer
@@ -79,6 +80,38 @@ def refreshes(run: Run) -> dict[int, int]:
 def batches_of(split: Split, seed: int = 0) -> TrainingBatches:
     visible = VisibleNetwork.for_training(tiny_network(), split)
     return TrainingBatches(Batcher(visible, tiny_tokens(), second_hop=10), split.train, 16, seed)
+
+
+# --- Before the first step --------------------------------------------------------------------------------
+
+
+def test_validation_before_the_first_step_reads_no_text_of_the_first_refresh(
+    tmp_path: Path, whole: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = list[StateStore | None]()
+
+    class Forgetful(PassVectors):
+        def __init__(self, *arguments: Any, stored: StateStore | None = None) -> None:
+            given.append(stored)
+            super().__init__(*arguments)
+
+    monkeypatch.setattr(loop, "PassVectors", Forgetful)
+    reading = trained(tmp_path / "run", **CACHED)
+    assert given[0] is not None
+    assert set(given[1:]) == {None}  # of later weights nothing is stored
+    shared, read = (
+        next(line["before_training"] for line in run.metrics() if "before_training" in line)
+        for run in (whole, reading)
+    )
+    assert shared == pytest.approx(read)
+
+
+def test_states_of_a_run_that_never_began_are_not_used(tmp_path: Path, whole: Run) -> None:
+    trainer = new_trainer(tmp_path / "run")
+    assert trainer.cached is not None
+    torch.nn.init.zeros_(trainer.model.backbone.embeddings.word_embeddings.weight)
+    list(trainer.cached.refresh(0, STEPS))
+    assert_same_run(trained(tmp_path / "run", **CACHED), whole)
 
 
 # --- A step -----------------------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ from heterformer.models.inference import (
 from heterformer.network.schema import NodeType
 from heterformer.states.neighbor_states import AT_ONCE, read_neighbors
 from heterformer.states.scratch_rows import ScratchRows
+from heterformer.states.store import StateStore
 from heterformer.states.vector_cache import VectorCache
 
 
@@ -45,12 +46,17 @@ class PassVectors:
         folder: Path | None = None,
         advance: Advance | None = None,
         nodes_at_once: int = NODES_AT_ONCE,
+        stored: StateStore | None = None,
     ) -> None:
-        """``advance`` counts each node once: a text that is read is a part of those that needed it first."""
+        """``advance`` counts each node once: a text that is read is a part of those that needed it first.
+
+        ``stored`` has states of texts that were read before, with the same weights and in the same precision.
+        """
         self.model, self.batcher, self.sampler = model, batcher, sampler
         self._advance, self._nodes_at_once = advance or (lambda _: None), nodes_at_once
         self._second_hop = drawn_once(batcher, sampler)
         count = len(batcher.tokens)
+        self._stored = stored
         self._alone, self._with_neighbors = ScratchRows(count, folder), ScratchRows(count, folder)
         self._vectors = VectorCache(self._compute, batcher.schema.counts, folder)
 
@@ -93,6 +99,8 @@ class PassVectors:
             drawn = (hop(node_type, rows) for node_type, rows in tokens.by_type(new))
             further = [texts for edges in drawn for texts in sampled_text_rows(tokens, edges)]
         missing = self._alone.missing(np.concatenate([near, *further]))
+        if self._stored is not None:
+            missing = self._copied(missing, self._stored)
         part = nodes / max(nodes + len(missing), 1)
         read, model, tell = self.model.text_states, self.model, lambda texts: self._advance(part * texts)
         for start in range(0, max(len(missing), 1), CHUNK):
@@ -105,3 +113,12 @@ class PassVectors:
                 vectors = read_neighbors(model, self.batcher, hop, some, self._alone.read_last)
                 self._with_neighbors.write(some, vectors)
         return part
+
+    def _copied(self, missing: Ints, stored: StateStore) -> Ints:
+        """What is still missing once the stored states are there."""
+        there = np.isin(missing, stored.text_rows)
+        known = missing[there]
+        for start in range(0, len(known), CHUNK):
+            some = known[start : start + CHUNK]
+            self._alone.write(some, torch.from_numpy(stored.read(some)).float())
+        return missing[~there]

@@ -23,6 +23,7 @@ from heterformer.network.store import Network
 from heterformer.network.stratified import VALIDATION
 from heterformer.progress import Bar, progress_bar, say
 from heterformer.states.pass_vectors import PassVectors
+from heterformer.states.store import StateStore
 from heterformer.states.vector_cache import VectorsOf
 from heterformer.training.averaging import WeightAverage
 from heterformer.training.callbacks import Callback, TrainingProgress
@@ -91,6 +92,7 @@ class Trainer(Learner):
             interruptible(alone) as interrupted,
             progress_bar("training", self._total_steps(), "steps", completed=done) as bar,
         ):
+            self._begin(bar, interrupted)
             self._steps(bar, interrupted)
         if self._stops(interrupted):
             say(f"{self.run.path}: saved at step {self.position.step}; the same command resumes.")
@@ -113,6 +115,8 @@ class Trainer(Learner):
                 self.run.rewind_metrics(self.position.step)
             return
         started = time.monotonic()
+        if self.cached is not None:
+            self.cached.remove()  # of a run that was killed before it had begun, perhaps with other options
         self.position.pairs_per_step = self.batches.batch_size
         if self.processes.is_main:
             self.run.rewind_metrics(-1)
@@ -139,8 +143,7 @@ class Trainer(Learner):
             for result in results:
                 self._log(warm_up=asdict(result))
         self.processes.broadcast_weights(self.model)
-        head_is_warm = self.supervision is not None and self.options.labels.head_warm_up
-        if self.supervision is not None and head_is_warm:
+        if self.supervision is not None and self.options.labels.head_warm_up:
             fitted = warm_head_up(
                 self.supervision,
                 self.batcher,
@@ -151,15 +154,30 @@ class Trainer(Learner):
                 self.autocast(),
             )
             self._log(head_warm_up=asdict(fitted))
-        # What steps are held against; it uses no patience up. Only a warm head makes it a candidate for the
-        # best model: it predicts what the vectors are worth as they are.
-        before = self._validation_metrics("validating before the first step", shown=True)
+        self.position.seconds_before = self.processes.broadcast(time.monotonic() - started)
+        self._save()
+
+    def _begin(self, bar: Bar, interrupted: list[int]) -> None:
+        """Validate before the first step, unless that is done, with the states of the first refresh.
+
+        What steps are held against uses no patience up. Only a warm head makes it a candidate for the best
+        model: it predicts what the vectors are worth as they are.
+        """
+        if self.position.step or self._has_logged("before_training"):
+            return
+        started = time.monotonic()
+        if not self._over() and not self._refresh(bar, interrupted):
+            return
+        bar.describe("before the first step")
+        stored = None if self.cached is None else self.cached.store
+        before = self._validation_metrics("validating before the first step", stored)
         self._log(before_training=before)
         self._before_training = before
+        head_is_warm = self.supervision is not None and self.options.labels.head_warm_up
         is_best = head_is_warm and self.early.update(before[self.options.watched], 0, counts=False)
         if is_best and self.processes.is_main:
             self.run.save_best(self.model)
-        self.position.seconds_before = self.processes.broadcast(time.monotonic() - started)
+        self.position.seconds_before += self.processes.broadcast(time.monotonic() - started)
         self._save()
 
     def _find_place(self) -> None:
@@ -232,11 +250,18 @@ class Trainer(Learner):
         return self.processes.any(bool(interrupted))
 
     def _refreshed(self, bar: Bar, interrupted: list[int]) -> bool:
+        """The same, and noted."""
+        if not self._refresh(bar, interrupted):
+            return False
+        about = {} if self.cached is None or self.cached.store is None else self.cached.store.about
+        if about.get("step") == self.position.step:  # in a resumed run, its line has been forgotten
+            self._log(refresh={"texts": about["texts"], "seconds": about["seconds"]})
+        return True
+
+    def _refresh(self, bar: Bar, interrupted: list[int]) -> bool:
         """See to it that the neighbours' states are there, if they are cached; false if interrupted."""
         cached, step = self.cached, self.position.step
-        if cached is None:
-            return True
-        if cached.needs_refresh(step):
+        if cached is not None and cached.needs_refresh(step):
             if step % cached.every:
                 say(f"{self.run.path}: computing the neighbours' states of step {step} anew.")
             with closing(cached.refresh(step, self._total_steps())) as progress:
@@ -244,9 +269,6 @@ class Trainer(Learner):
                     bar.describe(f"refreshing states, {read:,} of {texts:,} texts")
                     if self._stops(interrupted):
                         return False
-        about = cached.store.about if cached.store is not None else {}
-        if about["step"] == step:  # in a resumed run, its line has been forgotten
-            self._log(refresh={"texts": about["texts"], "seconds": about["seconds"]})
         return True
 
     def _advance(self) -> None:
@@ -264,6 +286,10 @@ class Trainer(Learner):
         """Whether the last thing that happened was the evaluation of this very step."""
         last = self.run.metrics()[-1:] if self.processes.is_main else []
         return bool(self.processes.broadcast(any("validation" in line for line in last)))
+
+    def _has_logged(self, name: str) -> bool:
+        lines = self.run.metrics() if self.processes.is_main else []
+        return bool(self.processes.broadcast(any(name in line for line in lines)))
 
     def _evaluate(self, counts: bool = True) -> dict[str, float]:
         """Validate the model and, if asked for, the mean of weights; the better one may be the best so far.
@@ -302,11 +328,13 @@ class Trainer(Learner):
         names = (name for task in self.options.tasks for name in watchable_metrics(task)[:2])
         return tuple(dict.fromkeys((self.options.watched, *names)))
 
-    def _validation_metrics(self, stage: str, shown: bool = False) -> dict[str, float]:
-        """All figures; on a terminal the bar of the steps stays unless this one is to be shown."""
-        with progress_bar(stage, self._nodes_of_validation(), "nodes", shown=shown) as bar:
+    def _validation_metrics(self, stage: str, stored: StateStore | None = None) -> dict[str, float]:
+        """All figures, under the bar of the steps. ``stored`` has states that the present weights gave."""
+        with progress_bar(stage, self._nodes_of_validation(), "nodes", shown=False) as bar:
             sampler = evaluation_sampler(self.options.seed)
-            vectors = PassVectors(self.model, self.validation, sampler, self.run.path, bar.advance)
+            vectors = PassVectors(
+                self.model, self.validation, sampler, self.run.path, bar.advance, stored=stored
+            )
             metrics = self._link_metrics(vectors) if self.links is not None else {}
             if self.supervision is not None:
                 own = self.supervision.metrics(self.validation, VALIDATION, self.autocast(), vectors)
