@@ -11,8 +11,8 @@ that its peak memory is its own. The precision is bf16 where the processor has i
 Stages that are finished are not repeated: the same command goes on after a stop. A stage that was stopped
 goes on from what it had stored, and its costs are those of the last attempt, which the table marks.
 
-The table has, for each stage, seconds of the clock and of the processors, peak memory, bytes written, and by
-how much the processors' time and the memory have grown from the smaller size, by default a tenth. The last
+The table has, for each stage, seconds of the clock and of the processors, peak memory, bytes that it left on the
+disk, and by how much the processors' time and the memory have grown from the smaller size, by default a tenth. The last
 line is the worst growth of a stage that takes ten seconds or more: of shorter ones most is the start.
 """
 
@@ -29,10 +29,12 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+import torch
 from build_scale import dblp_shaped
 
 from heterformer import Network, Run
 from heterformer.datasets.synthetic import write_synthetic
+from heterformer.device import chosen_precision
 from heterformer.files import write_text
 from heterformer.temporary import remove_path
 
@@ -102,6 +104,7 @@ class Size:
         lines = [f"{PHRASES[i % len(PHRASES)]} topic {i}" for i in range(QUERIES)]
         (self.folder / "queries.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
         ledger, begun = self.folder / "costs.json", self.folder / "begun.txt"
+        self._check_options()
         costs = {n: Cost(**c) for n, c in json.loads(ledger.read_text()).items()} if ledger.exists() else {}
         for name, command in self.stages().items():
             if name in costs:
@@ -114,6 +117,13 @@ class Size:
             costs[name] = replace(cost_of(command, self.folder, name), resumed=resumed)
             write_text(ledger, json.dumps({n: asdict(c) for n, c in costs.items()}))
         return costs
+
+    def _check_options(self) -> None:
+        """Refuse a folder whose stages were measured with others."""
+        file, own = self.folder / "options.json", {"layers": self.layers, "steps": self.steps}
+        if file.exists() and (kept := json.loads(file.read_text())) != own:
+            raise SystemExit(f"{self.folder}: was measured with {kept}, not {own}; take another folder")
+        write_text(file, json.dumps(own))
 
 
 def cost_of(command: list[str], folder: Path, name: str) -> Cost:
@@ -215,7 +225,8 @@ def main() -> None:
         for papers in (options.against or options.papers // 10, options.papers)
     ]
     smaller, whole = (size.measured() for size in sizes)
-    print(f"{options.papers:,} papers, the first {options.layers} layers of MiniLM")
+    precision = chosen_precision("auto", torch.device("cpu"))
+    print(f"{options.papers:,} papers, the first {options.layers} layers of MiniLM, {precision}")
     worst = table(whole, smaller)
     times = sizes[1].papers / sizes[0].papers
     print(f"{times:.3g} times the papers take at most {worst:.1f} times the processor time of a stage")

@@ -83,13 +83,15 @@ def found_ranks(
     nodes: Tensor,
     size: int = 4,
     query_block: int = 4096,
-    offsets: Tensor | None = None,
+    links: Tensor | None = None,
 ) -> list[int]:
-    """The last ranking, with offsets."""
+    """The last ranking: with links, if they are given."""
     keys, blocks = nodes[torch.from_numpy(pairs[:, 1])], in_blocks(nodes, size)
     relation = network.schema.predicted[0]
-    sizes = {"query_block": query_block, "offsets": offsets}
-    return full_ranks(network, relation, pairs, queries, keys, blocks, dot, **sizes)[-1].tolist()
+    every = full_ranks(
+        network, relation, pairs, queries, keys, blocks, dot, query_block=query_block, links=links
+    )
+    return [int(rank) for rank in every[-1]]
 
 
 @few
@@ -108,9 +110,8 @@ def test_full_ranks_are_those_of_the_definition(
         expected = ranks_by_definition(network, pairs, dot(queries, nodes))
         assert found_ranks(network, pairs, queries, nodes, candidates, queries_at_once) == expected
         added = torch.randint(0, values + 1, (count,), generator=generator).float()
-        offsets = torch.stack([torch.zeros(count), added])
         expected = ranks_by_definition(network, pairs, dot(queries, nodes) + added)
-        found = found_ranks(network, pairs, queries, nodes, candidates, queries_at_once, offsets)
+        found = found_ranks(network, pairs, queries, nodes, candidates, queries_at_once, added)
         assert found == expected
 
 

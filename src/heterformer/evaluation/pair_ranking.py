@@ -173,7 +173,7 @@ class _Ranker:
             self.scorer,
             self.rows,
             self.sizes.queries,
-            self._offsets(),
+            self._links(),
         )
         # Each process has counted the better ones of its own candidates.
         full = 1 + self.processes.all_gather(full[None] - 1).sum(0).cpu()  # (1 or 2, R P)
@@ -185,13 +185,11 @@ class _Ranker:
                 result[name] = list(torch.split(own_ranks, counts))
         return results
 
-    def _offsets(self) -> Tensor:
-        """(1 or 2, C): what is added to the candidates' scores: nothing, and the log of their links."""
-        nothing = torch.zeros(1, len(self.rows))
+    def _links(self) -> Tensor | None:
+        """(C,): what the candidates' links add to their scores, if they do."""
         if not self.link_weight:
-            return nothing
-        links = log_links(self.visible, self.relation)[torch.from_numpy(self.rows)]
-        return torch.cat([nothing, self.link_weight * links[None]])
+            return None
+        return self.link_weight * log_links(self.visible, self.relation)[torch.from_numpy(self.rows)]
 
     def _gathered(self, vectors: VectorsOf, node_type: NodeType, rows: Ints) -> Tensor:
         """Vectors of all rows, of which each process computes a part."""
@@ -220,19 +218,19 @@ def full_ranks(
     scorer: Scorer,
     rows: Ints | None = None,
     query_block: int = RankingSizes.queries,
-    offsets: Tensor | None = None,
+    links: Tensor | None = None,
 ) -> Tensor:
-    """(R, P) the rank of each key among all candidates but the query itself and the query's other true keys.
+    """(1, P) the rank of each key among all candidates but the query itself and the query's other true keys.
 
     Ties count against the model. Candidates come block by block, each once: all nodes of the type, or those
-    of the ascending ``rows``. ``offsets`` (R, C) are added to the candidates' scores, for R rankings.
+    of the ascending ``rows``. With ``links`` (C,), none below 0, (2, P): also by scores with these added.
     """
     blocks = _slices(len(pairs), query_block)
     own = torch.cat([_own_scores(queries[b], keys[b], scorer) for b in _slices(len(pairs), 256)])  # (P,)
-    key = pairs[:, 1] if rows is None else np.searchsorted(rows, pairs[:, 1])
-    if offsets is None:
-        offsets = torch.zeros(1, network.schema.counts[relation.target] if rows is None else len(rows))
-    own = own + (1 - ROUNDING) * offsets[:, torch.from_numpy(key)]  # (R, P); they are not negative
+    own = own[None]
+    if links is not None:
+        key = pairs[:, 1] if rows is None else np.searchsorted(rows, pairs[:, 1])
+        own = torch.cat([own, own + (1 - ROUNDING) * links[torch.from_numpy(key)]])  # (2, P)
     ranks = torch.ones(own.shape, dtype=torch.int64)
     query_of, excluded = _excluded_candidates(network, relation, pairs)
     if rows is not None:
@@ -241,14 +239,16 @@ def full_ranks(
     for start, vectors in candidates:
         a, b = np.searchsorted(excluded, [start, start + len(vectors)])
         row, column = torch.from_numpy(query_of[a:b]), torch.from_numpy(excluded[a:b] - start)
-        added = offsets[:, start : start + len(vectors)]  # (R, C)
         for block in blocks:
             mine = (row >= block.start) & (row < block.stop)
             scores = scorer(queries[block], vectors)  # (Q, C)
-            for number in range(len(offsets)):
-                better = ~(scores + added[number] < own[number, block, None])
+            for number in range(len(own)):
+                if number and links is not None:
+                    scores += links[start : start + len(vectors)]
+                better = ~(scores < own[number, block, None])
                 better[row[mine] - block.start, column[mine]] = False
-                ranks[number, block] += better.sum(1)
+                # Twelve times as fast as a sum of booleans in PyTorch.
+                ranks[number, block] += torch.from_numpy(np.count_nonzero(better.numpy(), axis=1))
     return ranks
 
 

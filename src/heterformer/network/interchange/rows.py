@@ -1,4 +1,4 @@
-"""The contents of a network, some thousand rows at a time: memory does not grow with the network."""
+"""The contents of a network, some thousand rows at a time: memory grows by ids and a few bytes per edge."""
 
 from __future__ import annotations
 
