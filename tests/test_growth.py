@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -118,6 +119,24 @@ def test_a_loop_over_pairs_of_nodes_is_seen() -> None:
 
 def test_a_matrix_of_all_pairs_of_nodes_is_seen() -> None:
     assert growth(lambda size: lambda: np.ones((size, size)), 300, 3000).memory > 50
+
+
+def test_a_tensor_of_all_pairs_of_nodes_is_seen() -> None:
+    assert (
+        growth(lambda size: lambda: torch.arange(size)[:, None] + torch.arange(size), 300, 3000).tensors > 50
+    )
+
+
+def test_a_loop_over_pairs_of_nodes_in_a_thread_is_seen() -> None:
+    def task(size: int) -> Callable[[], object]:
+        def run() -> None:
+            thread = Thread(target=lambda: [max(i, j) for i in range(size) for j in range(size)])
+            thread.start()
+            thread.join()
+
+        return run
+
+    assert growth(task, 30, 300).calls > 50
 
 
 def test_files_that_are_read_whole_for_every_node_are_seen(tmp_path: Path) -> None:

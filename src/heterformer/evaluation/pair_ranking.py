@@ -247,7 +247,7 @@ def full_ranks(
                     scores += links[start : start + len(vectors)]
                 better = ~(scores < own[number, block, None])
                 better[row[mine] - block.start, column[mine]] = False
-                # Twelve times as fast as a sum of booleans in PyTorch.
+                # Several times as fast as a sum of booleans in PyTorch.
                 ranks[number, block] += torch.from_numpy(np.count_nonzero(better.numpy(), axis=1))
     return ranks
 
