@@ -69,13 +69,13 @@ def test_the_figures_are_those_of_evaluate(found: Comparison) -> None:
 def test_every_type_and_task_has_a_table_of_the_models_that_have_vectors(found: Comparison) -> None:
     markdown = as_markdown(found, COMMAND)
     titles = [line.removeprefix("## ") for line in markdown.splitlines() if line.startswith("## ")]
-    assert titles[2:5] == [
+    assert titles[3:6] == [
         "Classification of paper nodes on synthetic",
         "Classification of author nodes on synthetic",
         "Clustering of paper nodes on synthetic",
     ]
     parts = markdown.split("\n## ")
-    papers, authors, clusters = parts[3:6]
+    papers, authors, clusters = parts[4:7]
     assert "| micro F1 | macro F1 |" in papers
     assert "| NMI | ARI |" in clusters
     assert "| BERT |" in papers
