@@ -11,9 +11,10 @@ that its peak memory is its own. The precision is bf16 where the processor has i
 Stages that are finished are not repeated: the same command goes on after a stop. A stage that was stopped
 goes on from what it had stored, and its costs are those of the last attempt, which the table marks.
 
-The table has, for each stage, seconds of the clock and of the processors, peak memory, bytes that it left on the
-disk, and by how much the processors' time and the memory have grown from the smaller size, by default a tenth. The last
-line is the worst growth of a stage that takes ten seconds or more: of shorter ones most is the start.
+The table has, for each stage, seconds of the clock and of the processors, peak memory, bytes that it left on
+the disk, and by how much the processors' time and the memory have grown from the smaller size, by default a
+tenth. The last line is the worst growth of a stage that takes ten seconds or more: of shorter ones most is
+the start.
 """
 
 from __future__ import annotations

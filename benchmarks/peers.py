@@ -10,8 +10,8 @@ Geometric has frozen MiniLM vectors and learnt vectors of textless nodes as feat
 neighbours from its LinkNeighborLoader and the same loss among the pairs of a step; the training pairs are no
 edges of its training network. Its vectors, like ours, are made with the held-out pairs hidden. Our text-only
 model does the work of sentence-transformers: what the two cost compares one implementation with the other.
-The time of vectors is without what a peer does only once: ours reads stored tokens, and PyTorch Geometric has its
-frozen vectors already.
+The time of vectors is without what a peer does only once: ours reads stored tokens, and PyTorch Geometric has
+its frozen vectors already.
 
 The last line is the PREC of Heterformer against the best of the others.
 """
