@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from heterformer.arrays import Ints
+from heterformer.batches.visible import VisibleNetwork
 from heterformer.network.schema import NodeType
-from heterformer.search.likelihood import log_links, most_likely, relation_to
+from heterformer.search.likelihood import most_likely, relation_to
 from tests.learning import tiny_network
 from tests.shop import shop
 
@@ -41,12 +42,14 @@ def test_links_are_counted_at_the_nodes_end(node_type: NodeType, end: int) -> No
     network = shop()
     relation = network.schema.relation("bought")
     counts = np.bincount(network.edges("bought")[end], minlength=network.schema.counts[node_type])
-    assert log_links(network, node_type, relation) == pytest.approx(np.log(1 + counts))
+    links = VisibleNetwork.whole(network).log_links(node_type, relation)
+    assert links == pytest.approx(np.log(1 + counts))
 
 
 def test_of_a_relation_within_a_type_those_of_targets_count() -> None:
     relation = relation_to(tiny_network(), "paper")
     assert relation is not None
     cited = np.bincount(tiny_network().edges("cites")[1], minlength=200)
-    assert log_links(tiny_network(), "paper", relation) == pytest.approx(np.log(1 + cited))
+    links = VisibleNetwork.whole(tiny_network()).log_links("paper", relation)
+    assert links == pytest.approx(np.log(1 + cited))
     assert relation_to(tiny_network(), "author") is None

@@ -191,6 +191,14 @@ class VisibleNetwork:
         links: Ints = np.bincount(np.repeat(np.arange(nodes), adjacency.degrees)[counted], minlength=nodes)
         return links
 
+    def log_links(self, node_type: NodeType, relation: Relation) -> NDArray[np.float32]:
+        """(n,): the log of these numbers, and one.
+
+        Trained against keys of a batch, which are met as often as they are linked, a score is the log of how
+        much likelier than usual a link is. With this it is the log of how likely it is, up to a constant.
+        """
+        return np.log1p(self.links(node_type, relation)).astype(np.float32)
+
     def pair_times(self, relation: Relation, pairs: Pairs) -> Times | None:
         """The time of each pair: its edge's or, without one, its later end's; None if times do not matter."""
         if self.as_of is None:

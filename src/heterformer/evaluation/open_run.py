@@ -44,7 +44,7 @@ class OpenRun:
         return self.run.options().seed
 
     def link_weight(self, relation: Relation) -> float:
-        """As ``TrainingOptions.link_weight_of``; scores of relations that are not predicted lack none."""
+        """As ``TrainingOptions.link_weight_of``; 0 for other relations, whose scores are not trained."""
         schema = self.network.schema
         return self.run.options().link_weight_of(schema, relation) if relation in schema.predicted else 0.0
 

@@ -13,7 +13,7 @@ from heterformer.arrays import Ints, ranges
 from heterformer.batches.visible import VisibleNetwork
 from heterformer.distributed import ProcessGroup
 from heterformer.evaluation.link_prediction import PairSet, Ranks
-from heterformer.evaluation.reference import candidate_counts, log_links, popularity
+from heterformer.evaluation.reference import candidate_counts, popularity
 from heterformer.metrics import (
     ALONE_RANKINGS,
     Ranking,
@@ -189,7 +189,8 @@ class _Ranker:
         """(C,): what the candidates' links add to their scores, if they do."""
         if not self.link_weight:
             return None
-        return self.link_weight * log_links(self.visible, self.relation)[torch.from_numpy(self.rows)]
+        links = self.visible.log_links(self.relation.target, self.relation)
+        return torch.from_numpy(self.link_weight * links[self.rows])
 
     def _gathered(self, vectors: VectorsOf, node_type: NodeType, rows: Ints) -> Tensor:
         """Vectors of all rows, of which each process computes a part."""

@@ -22,15 +22,6 @@ def popularity(visible: VisibleNetwork, relation: Relation) -> Tensor:
     return torch.from_numpy(edges + np.random.default_rng(0).random(len(edges)))
 
 
-def log_links(visible: VisibleNetwork, relation: Relation) -> Tensor:
-    """(N,): the log of each target's number of visible edges of the relation, and one.
-
-    Trained against keys of a batch, which are as frequent as they are linked, a score is the log of how much
-    likelier than usual a link is. With this it is the log of how likely it is, up to a constant.
-    """
-    return torch.from_numpy(np.log1p(visible.links(relation.target, relation))).float()
-
-
 def candidate_counts(query_of: Ints, excluded: Ints, queries: int, rows: Ints) -> NDArray[np.int64]:
     """(Q,): among how many of the candidates ``rows`` each query's key is ranked, itself included.
 

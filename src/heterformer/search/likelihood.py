@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heterformer.arrays import Ints
-from heterformer.batches.visible import VisibleNetwork
 from heterformer.network.schema import NodeType, Relation
 from heterformer.network.store import Network
 from heterformer.search.index import NONE, ROWS_AT_ONCE, Matrix, TopRows
@@ -20,12 +19,6 @@ def relation_to(network: Network, node_type: NodeType) -> Relation | None:
         *(r for r in predicted if r.source == node_type),
     ]
     return ends[0] if ends else None
-
-
-def log_links(network: Network, node_type: NodeType, relation: Relation) -> NDArray[np.float32]:
-    """(n,): the log of the number of links that each node of a type has at its end of a relation, and one."""
-    links = VisibleNetwork.whole(network).links(node_type, relation)
-    return np.log1p(links).astype(np.float32)
 
 
 def most_likely(

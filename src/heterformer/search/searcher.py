@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heterformer.arrays import Ints
+from heterformer.batches.visible import VisibleNetwork
 from heterformer.device import Device
 from heterformer.errors import InputError, OptionError
 from heterformer.network.lookup import Node, find_node
@@ -20,7 +21,7 @@ from heterformer.options import check_argument
 from heterformer.search.filtered import search_among
 from heterformer.search.filters import matching_rows
 from heterformer.search.index import ExactIndex
-from heterformer.search.likelihood import log_links, most_likely, relation_to
+from heterformer.search.likelihood import most_likely, relation_to
 from heterformer.search.options import IndexChoice, SearchOptions, check_link_weight
 from heterformer.search.query_encoder import QueryEncoder, StudentQueryEncoder
 from heterformer.search.resolve import default_types, resolve_query
@@ -321,7 +322,7 @@ class Searcher:
         relation = relation or self._linked(node_type)
         key = node_type, relation.name
         if key not in self._links:
-            self._links[key] = log_links(self.network, node_type, relation)
+            self._links[key] = VisibleNetwork.whole(self.network).log_links(node_type, relation)
         return self._links[key]
 
     def known(self, query: Query, node_type: NodeType) -> Ints:
