@@ -84,6 +84,18 @@ def test_links_count_by_their_weight() -> None:
     assert ids_of(searcher().rank(query, "paper", 20, link_weight=0)) == sorted_ids(query, "paper")[:20]
 
 
+def test_no_index_is_built_where_links_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise AssertionError("an index was asked for")
+
+    monkeypatch.setattr(type(searcher().store), "index", refused)
+    query = searcher().text("kernel methods")
+    ranking = searcher().rank(query, "paper", 3, index="approximate", link_weight=1)
+    assert (len(ranking.hits), ranking.index) == (3, "exact")
+    with pytest.raises(AssertionError, match="asked for"):
+        searcher().rank(query, "paper", 3)
+
+
 def test_links_of_a_type_that_nothing_is_predicted_of() -> None:
     expected = "needs a predicted relation that leads to author nodes, and there is none"
     with pytest.raises(InputError, match=expected):

@@ -283,18 +283,18 @@ class Searcher:
             relation: The predicted relation whose links count; unless given, the first one of the type.
         """
         rows = matching_rows(self.network, node_type, where) if where else None
-        node_index, known = self.store.index(node_type, index), self.known(query, node_type)
+        matrix, known = self.store.matrix(node_type), self.known(query, node_type)
         own = [query.node.row] if query.node is not None and query.node.node_type == node_type else []
         without = np.union1d(np.array(own, dtype=np.int64), known if exclude_known else known[:0])
-        exactness = node_index.name
+        # No index of vectors knows of links, so none is built for them.
+        node_index = ExactIndex(matrix) if link_weight else self.store.index(node_type, index)
         if link_weight:
-            matrix, exactness = self.store.matrix(node_type), ExactIndex.name
             added = link_weight * self.encoder.temperature * self._log_links(node_type, relation)
             best = most_likely(matrix, query.vector, top, added, rows, without)
         elif rows is None:
             (best,) = node_index.search(query.vector[None], top, without)
         else:
-            best = search_among(node_index, self.store.matrix(node_type), query.vector, top, rows, without)
+            best = search_among(node_index, matrix, query.vector, top, rows, without)
         ids, names = self.network.ids(node_type, best.rows), self.network.names(node_type, best.rows)
         supporting = _SupportingNeighbors(self.store, self.network, query, max_neighbors)
         hits = [
@@ -308,7 +308,7 @@ class Searcher:
             for i, name, score, row in zip(ids, names, best.scores, best.rows, strict=True)
         ]
         candidates = self.schema.counts[node_type] if rows is None else len(rows)
-        return Ranking(node_type, candidates, exactness, tuple(hits), link_weight)
+        return Ranking(node_type, candidates, node_index.name, tuple(hits), link_weight)
 
     def _linked(self, node_type: NodeType) -> Relation:
         """The predicted relation whose links count where nodes of a type are ranked."""

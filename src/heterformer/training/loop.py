@@ -250,7 +250,7 @@ class Trainer(Learner):
         return self.processes.any(bool(interrupted))
 
     def _refreshed(self, bar: Bar, interrupted: list[int]) -> bool:
-        """The same, and noted."""
+        """See to the states of this step and note their refresh in the metrics; false if interrupted."""
         if not self._refresh(bar, interrupted):
             return False
         about = {} if self.cached is None or self.cached.store is None else self.cached.store.about
