@@ -1,16 +1,17 @@
 """A training step on stored neighbour states against one that reads the neighbours itself, and text only.
 
-    python benchmarks/cached_training.py [--repeats 5] [--refresh-every 300] [--threads 1]
+    python benchmarks/cached_training.py [--repeats 5] [--precision float32] [--threads 1]
 
 All three take batches of 30 pairs of the shapes of benchmarks/training_step.py on MiniLM: forward, backward,
 update, with dropout. The cached step finds the states of 300 random texts in a store on the disk. To it comes
 its share of the refresh: reading a text is timed as training does it, in large batches without gradients,
-and a refresh reads the distinct texts that its steps meet. How many these are depends on the network: given
-here are one of which --refresh-every steps are an epoch (30 pairs a step, 7 in 10 texts a training query, so
-that the refresh once an epoch costs the same in a network of any size), and, as the worst case, one so
-large that no text is met twice between two refreshes.
+and a refresh reads the texts that its steps meet. How many these are depends on how often it comes: as seldom
+as ``--refresh-every auto`` chooses, once an epoch (of 30 pairs a step, 7 in 10 texts a training query; both
+cost the same in a network of any size), and, as the worst case, in a network so large that no text is met
+twice between two refreshes.
 
-Steps of all forms alternate; times are medians, of processor time with one thread, else of the clock.
+Steps of all forms alternate; times are medians, of processor time with one thread, else of the clock. The
+last line is the figure: a cached step with its share of the refresh against a step of text only.
 """
 
 from __future__ import annotations
@@ -30,12 +31,15 @@ from shapes import PAIRS, SHAPES, Shape, new_model, new_optimizers, training_ste
 from torch import Tensor
 
 from heterformer import Heterformer
+from heterformer.device import computing_in
 from heterformer.models.inference import each_text, evaluating
 from heterformer.network.tokens import PackedTokens
+from heterformer.precision import TrainingPrecision
 from heterformer.states.store import StateStore, new_store
-from heterformer.training.cached_states import STORED, TEXTS
+from heterformer.training.cached_states import REFRESH_SHARE, STORED, TEXTS, refresh_interval
 
-TRAINING_SHARE = 0.7  # of the texts are queries of an epoch
+EPOCH = 300  # steps, of a network whose texts are queries of an epoch in 7 cases of 10
+TRAINING_SHARE = 0.7
 READ = 300  # texts at a time, for their time
 TITLES = {"dblp": "DBLP-shaped", "goodreads": "Goodreads-shaped"}
 
@@ -86,17 +90,31 @@ def cached_vectors(model: Heterformer, shape: Shape, store: StateStore) -> Calla
     return vectors
 
 
-def seconds(shape: Shape, texts: int, repeats: int, folder: Path) -> dict[str, float]:
+def in_precision(vectors: Callable[[], Tensor], precision: TrainingPrecision) -> Callable[[], Tensor]:
+    """The same, its products in a precision, as ``Trainer`` does it: the loss is in float32."""
+
+    def computed() -> Tensor:
+        with computing_in(precision, torch.device("cpu")):
+            return vectors().float()
+
+    return computed
+
+
+def seconds(
+    shape: Shape, texts: int, repeats: int, folder: Path, precision: TrainingPrecision
+) -> dict[str, float]:
     """Median time of a step in each form and of reading a text, taken in turn."""
     live, cached, text_only = (new_model(shape, virtual_tokens=v) for v in ("both", "both", "none"))
     store = random_store(folder, texts, cached)
     batch = shape.batch()
-    forms: dict[str, Callable[[], Tensor]] = {
-        "live": training_step(lambda: live.encode_batch(batch), new_optimizers(live)),
-        "cached": training_step(cached_vectors(cached, shape, store), new_optimizers(cached)),
-        "text only": training_step(lambda: text_only.encode_batch(batch), new_optimizers(text_only)),
-        "text": reading(cached, shape),
+    vectors = {
+        live: lambda: live.encode_batch(batch),
+        cached: cached_vectors(cached, shape, store),
+        text_only: lambda: text_only.encode_batch(batch),
     }
+    steps = [training_step(in_precision(v, precision), new_optimizers(model)) for model, v in vectors.items()]
+    read = in_precision(reading(cached, shape), precision)
+    forms = dict(zip(("live", "cached", "text only", "text"), [*steps, read], strict=True))
     for model in (live, cached, text_only):
         model.train()
     for form in forms.values():
@@ -117,36 +135,47 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--refresh-every", type=int, default=300)
+    parser.add_argument("--precision", choices=["float32", "bf16"], default="float32")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--shapes", nargs="+", choices=SHAPES, default=list(SHAPES))
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    every = options.refresh_every
-    network = round(every * PAIRS / TRAINING_SHARE)
-    table = Table("shape", "form", "step", "share of a refresh", "together", "live / this", title="seconds")
-    figures, ratios = [], []
+    network = round(EPOCH * PAIRS / TRAINING_SHARE)
+    rarely = network / refresh_interval(network, 2 * PAIRS, REFRESH_SHARE)  # texts to refresh per step
+    columns = ("shape", "form", "step", "share of a refresh", "together", "live / this", "this / text only")
+    table = Table(*columns, title=f"seconds, {options.precision}")
+    figures = []
     for name in options.shapes:
         shape = SHAPES[name]
         with tempfile.TemporaryDirectory() as folder:
-            took = seconds(shape, network, options.repeats, Path(folder) / "spool")
+            took = seconds(shape, network, options.repeats, Path(folder) / "spool", options.precision)
         draws = 2 * PAIRS * shape.text_neighbors
-        met = network * (1 - (1 - 1 / network) ** (draws * every)) / every  # distinct texts per step
-        shares = {"live": 0.0, "cached": met * took["text"], "text only": 0.0}
-        rows = [(form, took[form], share) for form, share in shares.items()]
-        rows.insert(2, ("cached, no text met twice", took["cached"], draws * took["text"]))
-        for form, step, share in rows:
-            ratio = took["live"] / (step + share)
-            values = (f"{step:.3f}", f"{share:.3f}", f"{step + share:.3f}", f"{ratio:.2f}")
-            table.add_row(TITLES[name], form, *values)
-        step, refreshed = took["cached"], took["cached"] + shares["cached"]
-        figures.append(f"{TITLES[name]} {took['live'] / refreshed:.2f} times faster per step")
-        beside = step / took["text only"], refreshed / took["text only"]
-        ratios.append(f"{TITLES[name]} {beside[0]:.2f} times as long, with the refresh {beside[1]:.2f} times")
-        print(f"{TITLES[name]}: {met:.0f} texts per step to refresh, {1000 * took['text']:.2f} ms each")
-    Console(width=110).print(table)
-    print(f"cached vs live: {', '.join(figures)}")
-    print(f"cached vs text only: {', '.join(ratios)}")
+        met = network * (1 - (1 - 1 / network) ** (draws * EPOCH)) / EPOCH  # distinct texts per step
+        rows = {
+            "live": ("live", 0.0),
+            "cached": ("cached", rarely),
+            "cached, refreshed once an epoch": ("cached", met),
+            "cached, no text met twice": ("cached", draws),
+            "text only": ("text only", 0.0),
+        }
+        for title, (form, texts) in rows.items():
+            together = took[form] + texts * took["text"]
+            numbers = (took[form], texts * took["text"], together)
+            ratios = (took["live"] / together, together / took["text only"])
+            cells = [f"{value:.3f}" for value in numbers] + [f"{ratio:.2f}" for ratio in ratios]
+            table.add_row(TITLES[name], title, *cells)
+        cached = took["cached"] + rarely * took["text"]
+        figures.append(
+            f"{TITLES[name]} {took['live'] / cached:.2f} times faster than live, "
+            f"{took['cached'] / took['text only']:.2f} times as long as text only, "
+            f"with the refresh {cached / took['text only']:.2f} times"
+        )
+        print(
+            f"{TITLES[name]}: {1000 * took['text']:.2f} ms to read a text; "
+            f"{rarely:.1f} texts per step to refresh, {met:.0f} if once an epoch"
+        )
+    Console(width=120).print(table)
+    print(f"a cached step: {'; '.join(figures)}")
 
 
 if __name__ == "__main__":

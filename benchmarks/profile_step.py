@@ -6,7 +6,7 @@ Real steps of a new run on a network, under PyTorch's profiler: reading stored s
 update. An operation counts where it first fits:
 
 - stored states: reading them from the disk, of a cached step
-- optimiser: both of them, that of dense parameters and that of rows of tables
+- optimiser: of dense parameters; optimiser of rows: of the rows of tables that a step has used
 - attention: scores, weights and sums of attention, forwards and backwards, not its projections
 - matrix products: those of projections and of the feed-forward part
 - conversions: between float32 and bf16, and copies
@@ -43,6 +43,7 @@ from heterformer.training.cached_states import CachedStates
 from heterformer.training.loop import Trainer
 
 STEP, STATES = "step of training", "stored states"
+DENSE, ROWS = "optimiser", "optimiser of rows"
 WARM_UP = 1  # steps that allocate everything
 KINDS = (
     "matrix products",
@@ -50,7 +51,8 @@ KINDS = (
     "normalisation, activation, dropout",
     "conversions",
     "masks and gathering",
-    "optimiser",
+    DENSE,
+    ROWS,
     STATES,
     "Python",
 )
@@ -109,7 +111,7 @@ def _scope(name: str) -> str:
     if name == STATES:
         return name
     if name.startswith("Optimizer."):
-        return "optimiser"
+        return ROWS if "SparseAdam" in name else DENSE
     return "attention" if "Attention" in name else ""
 
 

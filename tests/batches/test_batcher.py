@@ -13,6 +13,7 @@ from heterformer.batches.pairs import evaluation_key
 from heterformer.batches.randomness import stream_key
 from heterformer.batches.sampling import SeededSampler
 from heterformer.batches.visible import VisibleNetwork
+from heterformer.models.inference import neighbor_text_rows
 from heterformer.network.encoding import AttributeRows
 from heterformer.network.schema import Relation
 from heterformer.network.split.options import SplitOptions
@@ -180,6 +181,23 @@ def test_centers_have_their_attributes() -> None:
         own = batch.attributes["paper"]  # queries, then keys; who has no neighbours has no attributes either
         assert (own.center.tolist(), own.categories.flatten().tolist()) == ([1, 2, 3], [2, 1, 3])
         assert read.batcher().nodes("paper", np.array([3]), SeededSampler(stream_key(1))).attributes == {}
+
+
+@few
+@given(networks(), SPLITS, KEYS)
+def test_texts_of_neighbours_are_those_that_can_be_sampled(
+    facts: Facts, options: SplitOptions, key: np.uint64
+) -> None:
+    with decoder(facts) as read:
+        schema = read.network.schema
+        visible = VisibleNetwork.for_training(read.network, split_of(read.network, options))
+        batcher = Batcher(visible, read.tokens, dict.fromkeys(schema.node_types, 1000))
+        met = [
+            neighbor_text_rows(batcher.nodes(t, np.arange(schema.counts[t]), SeededSampler(key)))
+            for t in schema.text_rich
+        ]
+        assert batcher.neighbor_texts().tolist() == np.unique(np.concatenate(met)).tolist()
+        assert not len(Batcher(visible, read.tokens, dict.fromkeys(schema.text_rich, 0)).neighbor_texts())
 
 
 @few

@@ -279,6 +279,17 @@ class Batcher:
         """Those of which neighbours are sampled at all; of a textless node they are text-rich."""
         return [t for t in self.schema.neighbor_types_of(node_type) if self._fan_out(node_type, t) > 0]
 
+    def neighbor_texts(self) -> Ints:
+        """The rows of all texts that can be sampled as somebody's neighbours, ascending."""
+        is_neighbor = np.zeros(len(self.tokens), dtype=bool)
+        for center in self.schema.node_types:
+            for neighbor in self.neighbor_types(center):
+                if neighbor in self.tokens.text_offset:
+                    nodes = self.visible.network.adjacency(center, neighbor).neighbor
+                    seen = nodes[self.visible.shown(center, neighbor)].astype(np.int64)
+                    is_neighbor[seen + self.tokens.text_offset[neighbor]] = True
+        return np.flatnonzero(is_neighbor)
+
     def _fan_out(self, node_type: NodeType, neighbor_type: NodeType) -> int:
         """How many neighbours of a type a node is given."""
         if node_type in self.schema.textless:

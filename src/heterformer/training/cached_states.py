@@ -6,6 +6,7 @@ will meet is known beforehand, so a refresh reads those until the next one and n
 
 from __future__ import annotations
 
+import math
 import shutil
 import time
 from collections.abc import Callable, Generator, Sequence
@@ -33,17 +34,18 @@ from heterformer.states.store import StateStore, new_store
 from heterformer.training.mining import candidates, mine
 
 TEXTS = 2048  # read at most between two moves of the progress bar
-REFRESH_SHARE = 0.25  # of the cost of the steps that it serves
+REFRESH_SHARE = 0.025  # of the cost of the steps that it serves: states age slowly
+MINING_SHARE = 0.25  # the same where negatives are mined, of which many steps would tire
 STORED = np.float32  # of some PLMs the [CLS] states of all texts agree in the three digits of float16
 
 
-def refresh_interval(texts: int, centers: int) -> int:
-    """How many steps a refresh must serve to cost about a quarter of what they cost.
+def refresh_interval(texts: int, centers: int, share: float) -> int:
+    """How many steps a refresh must serve to cost about a ``share`` of what they cost.
 
     A refresh reads each of the ``texts`` once, forwards. A step reads each of its ``centers`` forwards and
     backwards, which is three times as much.
     """
-    return max(1, -(-texts // max(1, int(REFRESH_SHARE * 3 * centers))))
+    return max(1, math.ceil(texts / (3 * centers * share)))
 
 
 class CachedStates:
@@ -73,14 +75,18 @@ class CachedStates:
         self.model, self.read, self.batches, self.folder = model, read, batches, folder
         self._of_run_step = of_run_step or (lambda step: [self._pairs.of_run_step(step)])
         self.processes = processes or ProcessGroup()
-        if every == "auto":
-            texts, centers = len(batches.batcher.tokens), (2 + hard_negatives) * batches.batch_size
-            every = min(refresh_interval(texts, centers), batches.steps_per_epoch)
-        self.every = every or batches.steps_per_epoch
+        self.every = (self._interval() if every == "auto" else every) or batches.steps_per_epoch
         self.shape = self._states(np.arange(1)).shape[1:]  # (S, d)
         self.store = StateStore.open(self._path)
         if self.store is not None and hard_negatives and not self._open_negatives():
             self.store = None  # a kill came between
+
+    def _interval(self) -> int:
+        """How many steps a refresh serves if nothing else is asked for."""
+        batcher, centers = self.batches.batcher, (2 + self.hard_negatives) * self.batches.batch_size
+        if not self.hard_negatives:
+            return refresh_interval(len(batcher.neighbor_texts()), centers, REFRESH_SHARE)
+        return min(refresh_interval(len(batcher.tokens), centers, MINING_SHARE), self.batches.steps_per_epoch)
 
     @property
     def _pairs(self) -> TrainingBatches:
@@ -248,12 +254,15 @@ class CachedStates:
     def _met(self, step: int, until: int) -> NDArray[np.int64]:
         """The neighbour texts of all batches from ``step`` to ``until``, ascending.
 
-        Of negatives that are yet to be mined the neighbours may be any text.
+        Of negatives that are yet to be mined the neighbours may be any text. More than an epoch, which meets
+        nearly all neighbours, is not looked through.
         """
         if not self.shape[0]:
             return np.empty(0, dtype=np.int64)
         if self.hard_negatives:
             return np.arange(len(self.batches.batcher.tokens))
+        if until - step > self.batches.steps_per_epoch:
+            return self.batches.batcher.neighbor_texts()
         is_needed = np.zeros(len(self.batches.batcher.tokens), dtype=bool)
         for number in range(step, until):
             for batch in self._of_run_step(number):

@@ -118,7 +118,7 @@ class TrainingOptions:
     step (the paper)."""
     refresh_every: int | Literal["auto"] | None = RECIPE["refresh_every"].value
     """Number of steps between refreshes of cached neighbour states, or none for one per epoch; 'auto' spends
-    about a quarter of the steps' own time on them."""
+    a fortieth of the steps' own time on them, with hard negatives a quarter."""
     hard_negatives: int = 0
     """Further negatives for each query, mined at every refresh of cached states among texts that are close to
     it and no known neighbours; all queries of a step share them."""
