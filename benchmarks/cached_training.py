@@ -10,8 +10,9 @@ as ``--refresh-every auto`` chooses, once an epoch (of 30 pairs a step, 7 in 10 
 cost the same in a network of any size), and, as the worst case, in a network so large that no text is met
 twice between two refreshes.
 
-Steps of all forms alternate; times are medians, of processor time with one thread, else of the clock. The
-last line is the figure: a cached step with its share of the refresh against a step of text only.
+Steps of all forms alternate, two of each, of which the second counts; times are medians, of processor time
+with one thread, else of the clock. The last line is the figure: a cached step with its share of the refresh
+against a step of text only.
 """
 
 from __future__ import annotations
@@ -117,12 +118,11 @@ def seconds(
     forms = dict(zip(("live", "cached", "text only", "text"), [*steps, read], strict=True))
     for model in (live, cached, text_only):
         model.train()
-    for form in forms.values():
-        form()
     clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
     times: dict[str, list[float]] = {name: [] for name in forms}
     for _ in range(repeats):
         for name, form in forms.items():
+            form()  # as in training a step follows one of its own kind, which leaves it its memory
             start = clock()
             form()
             times[name].append(clock() - start)
