@@ -3,12 +3,14 @@ from __future__ import annotations
 import inspect
 import io
 import threading
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
+from rich.text import Text
 
 from heterformer import progress
-from heterformer.progress import Stage, messages_to, plain_lines, progress_bar, say, waiting
+from heterformer.progress import Bar, Stage, messages_to, plain_lines, progress_bar, say, waiting
 
 LINES = 0.01  # seconds between plain lines
 
@@ -125,18 +127,28 @@ def test_a_line_while_waiting_on_a_terminal_only(
 
 def test_slow_parts_have_a_speed_and_a_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
     """Minutes between two moves are no reason to say nothing."""
-    now, tasks = 0.0, []
-    monkeypatch.setattr(progress, "messages", Console(file=io.StringIO(), force_terminal=True, width=80))
+    written = io.StringIO()
+    monkeypatch.setattr(progress, "messages", Console(file=written, force_terminal=True, width=120))
     with progress_bar("embedding", 40_960, "nodes") as bar:
+        monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: bar._stage.started + 440.0))
+        bar.advance(4 * 4096)
         assert bar._progress is not None
-        bar._progress.get_time = lambda: now
-        bar._progress.reset(0, total=40_960)
-        for _ in range(4):
-            now += 110.0
-            bar.advance(4096)
-        tasks = list(bar._progress.tasks)
-    assert tasks[0].speed == pytest.approx(4096 / 110)
-    assert tasks[0].time_remaining == pytest.approx(6 * 110)
+        bar._progress.refresh()
+    assert "0:11:00 37 nodes/s" in Text.from_ansi(written.getvalue()).plain
+
+
+def test_a_pause_does_not_count_as_slowness(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: now))
+    stage = Stage("training", 100, unit="steps", started=0.0)
+    bar = Bar(stage)
+    now = 5.0
+    with bar.paused():
+        now = 1_005.0
+        assert stage.line(now) == "training: 0%, 0:16:45 elapsed, time left unknown"
+    bar.advance(10)
+    now = 1_020.0
+    assert stage.line(now) == "training: 10%, 30 steps/min, 0:17:00 elapsed, 0:03:00 left"
 
 
 def test_a_listener_takes_all_messages(capsys: pytest.CaptureFixture[str]) -> None:

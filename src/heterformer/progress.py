@@ -19,14 +19,12 @@ from rich.progress import (
     TaskProgressColumn,
     TextColumn,
     TimeElapsedColumn,
-    TimeRemainingColumn,
 )
 from rich.segment import Segment
 from rich.text import Text
 
 from heterformer.escapes import encodable_text, terminal_text
 
-SPEED_PERIOD = 3600.0  # seconds over which a speed is averaged; rich averages at most 1,000 updates
 LINE_EVERY = 30.0  # seconds between two lines where there is no terminal
 _silent = False
 _listener: Callable[[str], None] | None = None  # what takes messages instead of standard error
@@ -88,9 +86,22 @@ class Stage:
     unit: str = ""
     started: float = field(default_factory=time.monotonic)
     initial: float = field(init=False)
+    paused: float = 0.0  # seconds of other work, which say nothing about the speed
+    paused_since: float | None = None
 
     def __post_init__(self) -> None:
         self.initial = self.completed
+
+    def speed(self, now: float) -> float:
+        """Units per second of this process's own work; 0 as long as it is unknown."""
+        pause = 0.0 if self.paused_since is None else now - self.paused_since
+        worked = now - self.started - self.paused - pause
+        return (self.completed - self.initial) / worked if worked > 0 else 0.0
+
+    def left(self, now: float) -> str:
+        """The time until it is done, at the speed so far; nothing if that is unknown."""
+        speed = self.speed(now)
+        return _clock(max((self.total or 0) - self.completed, 0) / speed) if speed else ""
 
     def line(self, now: float) -> str:
         """Stage, share, speed and time left, as far as they are known."""
@@ -98,10 +109,9 @@ class Stage:
         if not self.total:
             return f"{self.description}: {_clock(elapsed)} elapsed"
         parts = [f"{min(self.completed / self.total, 1):.0%}"]
-        speed = (self.completed - self.initial) / elapsed if elapsed > 0 else 0.0
-        if speed and self.unit:
+        if (speed := self.speed(now)) and self.unit:
             parts.append(_speed(speed, self.unit))
-        left = _clock(max(self.total - self.completed, 0) / speed) + " left" if speed else "time left unknown"
+        left = f"{self.left(now)} left" if speed else "time left unknown"
         return f"{self.description}: {', '.join([*parts, _clock(elapsed) + ' elapsed', left])}"
 
 
@@ -126,17 +136,35 @@ class Bar:
         if self._progress is not None and self._task is not None:
             self._progress.update(self._task, description=text)
 
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Other work, such as a preparation that does not come again: the speed is that of the rest."""
+        stage, began = self._stage, time.monotonic()
+        stage.paused_since = began
+        try:
+            yield
+        finally:
+            stage.paused_since = None
+            stage.paused += time.monotonic() - began
 
-class _Speed(ProgressColumn):
-    """Units per second."""
 
-    def __init__(self, unit: str) -> None:
+class _StageColumn(ProgressColumn):
+    """What the stage itself knows; rich knows of no pauses, and of no speed where moves are minutes apart."""
+
+    def __init__(self, stage: Stage) -> None:
         super().__init__()
-        self.unit = unit
+        self.stage = stage
 
+
+class _TimeLeft(_StageColumn):
     def render(self, task: Task) -> Text:
-        speed = task.finished_speed or task.speed
-        return Text("" if speed is None else _speed(speed, self.unit))
+        return Text(self.stage.left(time.monotonic()) or "-:--:--", style="progress.remaining")
+
+
+class _Speed(_StageColumn):
+    def render(self, task: Task) -> Text:
+        speed = self.stage.speed(time.monotonic())
+        return Text(_speed(speed, self.stage.unit) if speed else "")
 
 
 @contextmanager
@@ -162,11 +190,10 @@ def progress_bar(
         BarColumn(),
         TaskProgressColumn(),
         TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        *([_Speed(unit)] if unit else []),
+        _TimeLeft(stage),
+        *([_Speed(stage)] if unit else []),
     )
-    # Updates of a slow model are minutes apart; with a shorter period rich would show no speed.
-    with Progress(*columns, console=messages, transient=True, speed_estimate_period=SPEED_PERIOD) as progress:
+    with Progress(*columns, console=messages, transient=True) as progress:
         yield Bar(stage, progress)
 
 

@@ -264,7 +264,7 @@ class Trainer(Learner):
         if cached is not None and cached.needs_refresh(step):
             if step % cached.every:
                 say(f"{self.run.path}: computing the neighbours' states of step {step} anew.")
-            with closing(cached.refresh(step, self._total_steps())) as progress:
+            with bar.paused(), closing(cached.refresh(step, self._total_steps())) as progress:
                 for read, texts in progress:
                     bar.describe(f"refreshing states, {read:,} of {texts:,} texts")
                     if self._stops(interrupted):
