@@ -11,11 +11,13 @@ import itertools
 import math
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from heterformer.batches.batch import Batch
 from heterformer.models import Heterformer
+from heterformer.network.hashes import mixed, sequence_hashes
 from heterformer.network.schema import EdgeType
 
 Window = tuple[Tensor, Tensor]  # states or tokens, and which of them are real
@@ -68,7 +70,19 @@ def _center_vector(model: Heterformer, batch: Batch, i: int) -> Tensor:
         sent = [(r, _project(model, r, h)) for r, h in textless]
         added.append(_read_out(model, "textless", vector, sent))
     vector = vector + sum(added)
+    if config.neighbor_codes and texts:
+        total = sum(_code(model, batch, u) for u in texts)
+        vector = vector + model.neighbor_codes.gate * vector.norm() * total / math.sqrt(len(texts))
     return vector / vector.norm() if config.normalize else vector
+
+
+def _code(model: Heterformer, batch: Batch, u: int) -> Tensor:
+    """A text's code: number by number, the sign of a product that wraps around."""
+    tokens = batch.texts.tokens[batch.texts.offsets[u] : batch.texts.offsets[u + 1]].numpy()
+    text = int(sequence_hashes(tokens, np.array([0, len(tokens)]))[0])
+    factors = [int(mixed(np.array([i], dtype=np.uint64))[0]) | 1 for i in range(model.width)]
+    signs = [-1.0 if text * factor % 2**64 >= 2**63 else 1.0 for factor in factors]
+    return torch.tensor(signs, dtype=model.neighbor_codes.gate.dtype) / math.sqrt(model.width)
 
 
 def _neighbor_vector(model: Heterformer, batch: Batch, u: int) -> Tensor:

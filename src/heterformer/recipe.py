@@ -23,6 +23,7 @@ RECIPE: Mapping[str, Default] = MappingProxyType(
         "network_readout": Default("auto", earlier="none"),
         "readout_aggregation": Default("mean", earlier="attention"),
         "second_hop": Default("auto", earlier=None),
+        "neighbor_codes": Default(True, earlier=False),
         "neighbor_states": Default("cached", earlier="live"),
         "neighbor_dropout": Default(0.3, earlier=0.0),
         "positives": Default("fresh", earlier="fixed"),

@@ -43,6 +43,7 @@ def test_texts_that_nobody_reads_are_emptied_and_the_others_keep_their_places(
     index = data.draw(st.lists(st.integers(0, len(texts) - 1)))
     left = packed(texts).emptied_except(torch.tensor(index, dtype=torch.int64))
     assert unpacked(left) == [text if i in index else [] for i, text in enumerate(texts)]
+    assert torch.equal(left.content_hashes(), packed(texts).content_hashes())
 
 
 def test_without_neighbour_texts_only_centres_have_tokens() -> None:

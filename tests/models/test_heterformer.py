@@ -39,6 +39,7 @@ ABLATIONS: list[dict[str, Any]] = [
     {"network_readout": "both", "readout_aggregation": "attention"},
     {"network_readout": "both", "readout_aggregation": "attention", "readout": "mean", "normalize": True},
     {"network_readout": "both", "virtual_tokens": "none"},
+    {"network_readout": "both", "neighbor_codes": False},
     {"network_readout": "text_rich", "virtual_tokens": "textless"},
     {"network_readout": "textless", "virtual_tokens": "text_rich", "heterogeneous_projection": False},
 ]
@@ -202,7 +203,16 @@ def test_random_batches_have_the_hard_cases() -> None:
 
 
 @pytest.mark.parametrize(
-    "mistake", ["no W_r", "own entry projected", "token is the centre", "no gate", "no mean", "layer before"]
+    "mistake",
+    [
+        "no W_r",
+        "own entry projected",
+        "token is the centre",
+        "no gate",
+        "no mean",
+        "layer before",
+        "codes of neighbours of others",
+    ],
 )
 def test_comparison_notices_a_broken_model(
     backbones: dict[str, str], monkeypatch: pytest.MonkeyPatch, mistake: str
@@ -220,6 +230,8 @@ def test_comparison_notices_a_broken_model(
     elif mistake == "no mean":
         gates = model.network_readout.gates
         monkeypatch.setattr(model.network_readout, "weights", lambda kind, all: gates[kind][all.edge_type])
+    elif mistake == "codes of neighbours of others":
+        batch = replace(batch, texts=replace(batch.texts, hashes=batch.texts.content_hashes().flip(0)))
     elif mistake == "layer before":
         model.network_readout.layer -= 1
     else:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from heterformer.arrays import Ints, ranges
 from heterformer.batches.batch import Batch, Neighbors, TextlessCenters, Texts
+from heterformer.network.hashes import sequence_hashes
 from heterformer.network.schema import EdgeType, NodeType, Schema
 from heterformer.network.tokens import PackedTokens
 
@@ -64,14 +65,18 @@ def assemble(
     if near is not None:
         nodes.texts.add(near)
     parts = [part for edges in sampled for part in nodes.add(edges)]
+    near_centers = nodes.texts.distinct()
     end_parts = [] if textless_end is None else textless_end.add_to(nodes.texts, tokens)
     further = [] if second_hop is None else list(_second_hop_parts(tokens, nodes, second_hop))
     neighbor_texts = nodes.texts.distinct()
     distinct = {t: numbering.distinct() for t, numbering in nodes.textless.items()}
     all_texts, center_index = _with_centers(neighbor_texts, centers)
     packed, offsets = tokens.gather(all_texts)
+    hashes = np.zeros(len(all_texts), dtype=np.int64)
+    known = np.searchsorted(neighbor_texts, near_centers)
+    hashes[known] = sequence_hashes(*tokens.gather(near_centers)).view(np.int64)
     return Batch(
-        texts=Texts(torch.from_numpy(packed), torch.from_numpy(offsets)),
+        texts=Texts(torch.from_numpy(packed), torch.from_numpy(offsets), torch.from_numpy(hashes)),
         neighbor_texts=len(neighbor_texts),
         centers=torch.from_numpy(center_index),
         neighbors={part.edge_type: part.neighbors(part.center) for part in parts if len(part.center)},

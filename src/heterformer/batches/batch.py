@@ -6,9 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple, Self, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from heterformer.network.hashes import sequence_hashes
 from heterformer.network.schema import EdgeType, NodeType
 
 T = TypeVar("T")
@@ -20,6 +22,8 @@ class Texts:
 
     tokens: Tensor  # (T,) int64
     offsets: Tensor  # (U + 1,) int64
+    # (U,) int64, of what each text says; of some texts alone if it is known which are asked for
+    hashes: Tensor | None = None
 
     def __len__(self) -> int:
         return self.offsets.numel() - 1
@@ -31,7 +35,15 @@ class Texts:
     def first(self, count: int) -> Texts:
         """The first ``count`` texts, without a copy."""
         offsets = self.offsets[: count + 1]
-        return Texts(self.tokens[: int(offsets[-1])], offsets)
+        hashes = None if self.hashes is None else self.hashes[:count]
+        return Texts(self.tokens[: int(offsets[-1])], offsets, hashes)
+
+    def content_hashes(self) -> Tensor:
+        """(U,): a hash of each text's tokens, as they were before any text was emptied."""
+        if self.hashes is not None:
+            return self.hashes
+        hashes = sequence_hashes(self.tokens.cpu().numpy(), self.offsets.cpu().numpy())
+        return torch.from_numpy(hashes.view(np.int64)).to(self.tokens.device)
 
     def select(self, index: Tensor) -> Texts:
         """The texts at ``index``, in that order."""
@@ -39,7 +51,8 @@ class Texts:
         offsets = torch.zeros(index.numel() + 1, dtype=torch.int64, device=index.device)
         torch.cumsum(lengths, 0, out=offsets[1:])
         within = torch.arange(int(offsets[-1]), device=index.device) - offsets[:-1].repeat_interleave(lengths)
-        return Texts(self.tokens[self.offsets[index].repeat_interleave(lengths) + within], offsets)
+        hashes = None if self.hashes is None else self.hashes[index]
+        return Texts(self.tokens[self.offsets[index].repeat_interleave(lengths) + within], offsets, hashes)
 
     def emptied_except(self, index: Tensor) -> Texts:
         """As many texts; those not at ``index`` have no tokens any more."""
@@ -47,7 +60,7 @@ class Texts:
         kept[index] = True
         offsets = torch.zeros_like(self.offsets)
         torch.cumsum(self.lengths * kept, 0, out=offsets[1:])
-        return Texts(self.tokens[kept.repeat_interleave(self.lengths)], offsets)
+        return Texts(self.tokens[kept.repeat_interleave(self.lengths)], offsets, self.content_hashes())
 
 
 @dataclass(frozen=True)

@@ -47,6 +47,7 @@ def _ablations() -> Iterable[Variant]:
         changes = {"virtual_tokens": kind, "network_readout": "auto"}  # the readout sees what the tokens see
         yield Variant(name, display_name, "ablation", changes=changes)
     yield Variant("no_readout", "w/o readout", "ablation", changes={"network_readout": "none"})
+    yield Variant("no_codes", "w/o codes", "ablation", changes={"neighbor_codes": False})
     yield Variant("no_hp", "w/o hp", "ablation", changes={"heterogeneous_projection": False})
     yield Variant("no_warm_up", "w/o warm-up", "ablation", warm_up=False)
     for dim in (4, 8, 16, 32, 64):

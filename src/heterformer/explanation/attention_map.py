@@ -121,6 +121,7 @@ def _attention_map(model: Heterformer, batch: Batch) -> AttentionMap:
     vector = hidden[0] if by_cls else hidden.mean(0)
     readout = _readout(model, vector, neighborhoods)
     vector = vector + sum(part.added for part in readout.values())
+    vector = model.with_codes(batch, vector[None])[0]
     neighbors = {kind: _edges(model, kind, batch) for kind in kinds}
     neighbors |= {} if attributes is None else {ATTRIBUTES: ()}
     return AttentionMap(tuple(layers), neighbors, model.maybe_normalize(vector), vector, readout)

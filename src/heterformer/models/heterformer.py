@@ -19,6 +19,7 @@ from heterformer.models.attributes import AttributeEncoder
 from heterformer.models.backbone_encoder import BackboneEncoder
 from heterformer.models.configuration import HeterformerConfig
 from heterformer.models.heterogeneous import HeterogeneousEncoder
+from heterformer.models.neighbor_codes import NeighborCodes
 from heterformer.models.network_readout import (
     AttentionReadout,
     MeanReadout,
@@ -70,6 +71,8 @@ class Heterformer(HeterogeneousEncoder, BackboneEncoder):
         self.network_readout = self.new_readout(heads)
         if config.second_hop:
             self.neighbor_readout = NeighborReadout(self.readout_edge_types)
+        if config.neighbor_codes:
+            self.neighbor_codes = NeighborCodes(d, schema.text_rich)
         if config.textless_neighbors:
             self.textless_readout = TextlessReadout(schema, d, heads)
         self.post_init()
@@ -118,7 +121,12 @@ class Heterformer(HeterogeneousEncoder, BackboneEncoder):
             first_only = depth == len(plm.layers) - 1 and self.config.readout == "cls"
             hidden = plm.run_layer(depth, hidden, virtual, first_only)  # H^(l + 1), Eq. 4 and 5
         vectors = hidden if self.config.readout == "cls" else packing.mean(hidden)  # (B, d)
-        return self.maybe_normalize(self.network_readout(vectors, neighborhoods)[packing.rank])
+        vectors = self.network_readout(vectors, neighborhoods)[packing.rank]
+        return self.maybe_normalize(self.with_codes(batch, vectors))
+
+    def with_codes(self, batch: Batch, vectors: Tensor) -> Tensor:
+        """(B, d): the centres' vectors with the codes of their text-rich neighbours, by option."""
+        return self.neighbor_codes(batch, vectors) if self.config.neighbor_codes else vectors
 
     @property
     def second_hop(self) -> int:

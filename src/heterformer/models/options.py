@@ -239,7 +239,10 @@ class HeterformerOptions(NestedOptions, TextlessOptions, SecondHopOptions):
     default_second_hop = 10  # see docs/results.md
 
     earlier = MappingProxyType(
-        {**EARLIER, **earlier_defaults("network_readout", "readout_aggregation", "second_hop")}
+        {
+            **EARLIER,
+            **earlier_defaults("network_readout", "readout_aggregation", "second_hop", "neighbor_codes"),
+        }
     )
 
     virtual_tokens: Literal["both", "text_rich", "textless", "none"] = "both"
@@ -252,6 +255,9 @@ class HeterformerOptions(NestedOptions, TextlessOptions, SecondHopOptions):
     readout_aggregation: Literal["mean", "attention"] = RECIPE["readout_aggregation"].value
     """How the network readout adds neighbours: their mean and a weight per edge type, or an attention and a
     weight per kind."""
+    neighbor_codes: bool = RECIPE["neighbor_codes"].value
+    """Add the codes of a node's text-rich neighbours to its vector, by which nodes with the same neighbours
+    are alike; part of a network readout of text-rich neighbours, and none in the paper."""
     heterogeneous_projection: bool = True
     """Separate projections per edge type (W_r) and per textless type (W_phi)."""
     aggregation_heads: int | None = None
@@ -289,7 +295,9 @@ class HeterformerOptions(NestedOptions, TextlessOptions, SecondHopOptions):
 
     def resolved(self) -> Self:
         """With every 'auto' decided but that of the second hop, which is a matter of training."""
-        return replace(super().resolved(), network_readout=self._readout())
+        readout = self._readout()
+        codes = self.neighbor_codes and readout in ("text_rich", "both")
+        return replace(super().resolved(), network_readout=readout, neighbor_codes=codes)
 
     def with_stored_states(self, are_stored: bool) -> Self:
         return super().with_stored_states(are_stored and self._readout() in ("text_rich", "both"))

@@ -13,6 +13,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "aggregation_init": "random",
         "network_readout": "none",
         "second_hop": None,
+        "neighbor_codes": False,
         **{name: PAPER[name] for name in ("neighbor_pooling", "readout", "normalize", "temperature")},
         "batch_size": 30,
         "learning_rate": 1e-5,

@@ -1,0 +1,94 @@
+"""Codes of neighbours: fixed, nearly orthogonal, and alike for nodes with the same neighbours."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from heterformer.batches.batch import Batch, Neighbors, Texts
+from heterformer.models import Heterformer
+from heterformer.models.neighbor_codes import NeighborCodes
+from heterformer.network.schema import EdgeType
+from tests.models.random_batches import random_batch, save_backbone, schema
+
+CITES = EdgeType("paper", "cites", "paper")
+WIDTH = 384
+
+
+def texts(count: int) -> Texts:
+    """Texts of two tokens each, all of them different."""
+    return Texts(torch.arange(2 * count), 2 * torch.arange(count + 1))
+
+
+def batch_of(neighbors: list[list[int]], count: int = 20) -> Batch:
+    """Centres with the neighbours given, of ``count`` texts."""
+    center = [i for i, nodes in enumerate(neighbors) for _ in nodes]
+    node = [j for nodes in neighbors for j in nodes]
+    edges = {CITES: Neighbors(torch.tensor(center, dtype=torch.int64), torch.tensor(node, dtype=torch.int64))}
+    return Batch(texts(count), count, torch.arange(len(neighbors)), edges if center else {}, {})
+
+
+def added(neighbors: list[list[int]]) -> Tensor:
+    """What the codes add to vectors of length 1, by a gate of 1."""
+    codes = NeighborCodes(WIDTH, {"paper"})
+    torch.nn.init.ones_(codes.gate)
+    vectors = torch.nn.functional.normalize(torch.ones(len(neighbors), WIDTH))
+    change: Tensor = codes(batch_of(neighbors), vectors) - vectors
+    return change
+
+
+def test_codes_of_different_texts_are_nearly_orthogonal() -> None:
+    codes = NeighborCodes(WIDTH, {"paper"}).codes(texts(300).content_hashes())
+    products = codes @ codes.T
+    torch.testing.assert_close(products.diag(), torch.ones(300))
+    others = products[~torch.eye(300, dtype=torch.bool)]
+    assert others.abs().max() < 0.35
+    assert float(others.std()) == pytest.approx(WIDTH**-0.5, rel=0.05)
+
+
+def test_a_code_is_a_matter_of_the_text_alone() -> None:
+    codes, some = NeighborCodes(WIDTH, {"paper"}), texts(9)
+    chosen = torch.tensor([7, 2])
+    expected = codes.codes(some.content_hashes())[chosen]
+    assert torch.equal(codes.codes(some.select(chosen).content_hashes()), expected)
+
+
+def test_products_say_how_many_neighbors_two_nodes_share() -> None:
+    change = added([[0, 1, 2, 3], [0, 1, 2, 3], [0, 1, 8, 9], [10, 11, 12, 13]])
+    products = change @ change[0]
+    assert float(products[1]) == pytest.approx(float(products[0]))
+    assert float(products[2]) == pytest.approx(0.5, abs=0.2)
+    assert float(products[3]) == pytest.approx(0.0, abs=0.2)
+
+
+def test_a_node_without_neighbors_keeps_its_vector() -> None:
+    change = added([[], [3, 4]])
+    assert not change[0].any()
+    assert float(change[1].norm()) == pytest.approx(1, abs=0.1)
+    assert not added([[], []]).any()
+
+
+def test_longer_vectors_have_longer_codes() -> None:
+    codes, batch = NeighborCodes(WIDTH, {"paper"}), batch_of([[1, 2]])
+    vectors = torch.randn(1, WIDTH, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(codes(batch, 10 * vectors), 10 * codes(batch, vectors))
+
+
+def test_emptied_texts_have_the_codes_that_they_had(tmp_path: Path) -> None:
+    model = Heterformer.from_backbone(save_backbone(tmp_path), schema(), network_readout="both")
+    batch = random_batch(0)
+    states = model.text_states(batch.texts.first(batch.neighbor_texts))
+    vectors = model(batch.without_neighbor_texts(), states)
+    torch.testing.assert_close(vectors, model(batch, states))
+    model.config.neighbor_codes = False
+    assert not torch.allclose(vectors, model(batch, states), atol=1e-3)
+
+
+@pytest.mark.parametrize("network_readout", ["none", "textless"])
+def test_codes_are_part_of_a_readout_of_texts(tmp_path: Path, network_readout: str) -> None:
+    model = Heterformer.from_backbone(save_backbone(tmp_path), schema(), network_readout=network_readout)
+    assert not model.config.neighbor_codes
+    assert not hasattr(model, "neighbor_codes")
