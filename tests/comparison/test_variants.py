@@ -49,10 +49,12 @@ def test_every_variant_has_options_that_its_model_accepts(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "changes"),
     [
-        ("no_vnt", {"virtual_tokens": "none", "network_readout": "none"}),
-        ("no_tr", {"virtual_tokens": "textless", "network_readout": "textless"}),  # no text-rich token
+        ("no_vnt", {"virtual_tokens": "none", "network_readout": "none", "neighbor_codes": False}),
+        # Without text-rich neighbours there are no codes of them either.
+        ("no_tr", {"virtual_tokens": "textless", "network_readout": "textless", "neighbor_codes": False}),
         ("no_tl", {"virtual_tokens": "text_rich", "network_readout": "text_rich"}),
-        ("no_readout", {"network_readout": "none"}),
+        ("no_readout", {"network_readout": "none", "neighbor_codes": False}),
+        ("no_codes", {"neighbor_codes": False}),
         ("no_hp", {"heterogeneous_projection": False}),
         ("textless_dim_4", {"textless_dim": 4}),
         ("textless_dim_32", {"textless_dim": 32}),
@@ -86,7 +88,7 @@ def test_the_paper_preset_is_for_all_variants() -> None:
 
 def test_groups_and_names_mix_and_nothing_comes_twice() -> None:
     assert names("no_tl", "bert", "heterformer", "bert") == ["bert", "heterformer", "no_tl"]
-    ablations = ["heterformer", "no_vnt", "no_tr", "no_tl", "no_readout", "no_hp", "no_warm_up"]
+    ablations = ["heterformer", "no_vnt", "no_tr", "no_tl", "no_readout", "no_codes", "no_hp", "no_warm_up"]
     assert names("ablations") == ablations
     assert names("all") == list(VARIANTS)
 

@@ -38,10 +38,9 @@ class NeighborCodes(nn.Module):
     def forward(self, batch: Batch, vectors: Tensor) -> Tensor:
         """(B, d) to (B, d), both in the order of the batch's centres."""
         edges = [edges for r, edges in batch.neighbors.items() if r.neighbor in self.neighbor_types]
-        if not edges:
-            return vectors
-        center = torch.cat([e.center for e in edges])
-        node, place = torch.unique(torch.cat([e.node for e in edges]), return_inverse=True)
+        none = batch.centers[:0]
+        center = torch.cat([none, *(e.center for e in edges)])  # (E,)
+        node, place = torch.unique(torch.cat([none, *(e.node for e in edges)]), return_inverse=True)
         dtype = torch.promote_types(vectors.dtype, torch.float32)
         codes = self.codes(batch.texts.content_hashes()[node], dtype)[place]  # (E, d)
         total = codes.new_zeros(vectors.shape).index_add(0, center, codes)
