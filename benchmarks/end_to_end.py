@@ -179,16 +179,22 @@ def embed_all(network: str, run: str) -> None:
 
 def table(costs: dict[str, Cost], smaller: dict[str, Cost]) -> float:
     """Print it; gives the worst growth of the stages that are not over at once."""
-    print(f"{'':24}{'clock':>9}{'CPU':>9}{'memory':>10}{'disk':>10}{'CPU, times':>12}{'memory, times':>15}")
+    heads = ("clock", "times", "CPU", "times", "memory", "times", "disk", "times")
+    print(f"{'':28}" + "".join(f"{head:>9}" for head in heads))
     worst = 0.0
     for name, cost in costs.items():
-        growth, memory = cost.cpu / max(smaller[name].cpu, 1e-9), cost.memory / smaller[name].memory
-        resumed = cost.resumed or smaller[name].resumed
+        before = smaller[name]
+        growth = cost.cpu / max(before.cpu, 1e-9)
+        disk = f"{cost.disk / before.disk:.1f}" if before.disk else "-"
+        resumed = cost.resumed or before.resumed
         if cost.cpu >= SHORT and not resumed:
             worst = max(worst, growth)
         print(
-            f"{name + ' (resumed)' * resumed:24}{cost.seconds:>7.0f} s{cost.cpu:>7.0f} s"
-            f"{cost.memory / 2**30:>7.2f} GB{cost.disk / 2**30:>7.2f} GB{growth:>12.1f}{memory:>15.1f}"
+            f"{name + ' (resumed)' * resumed:28}"
+            f"{cost.seconds:>7.0f} s{cost.seconds / max(before.seconds, 1e-9):>9.1f}"
+            f"{cost.cpu:>7.0f} s{growth:>9.1f}"
+            f"{cost.memory / 2**30:>6.2f} GB{cost.memory / before.memory:>9.1f}"
+            f"{cost.disk / 2**30:>6.2f} GB{disk:>9}"
         )
     total = sum(cost.seconds for cost in costs.values())
     peak = max(cost.memory for cost in costs.values())

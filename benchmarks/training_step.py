@@ -114,12 +114,14 @@ class LiteralHeterformer(nn.Module):
 
 
 def our_step(shape: Shape, readout: str, **limits: Any) -> tuple[Callable[[], Tensor], nn.Module]:
-    model, batch = new_model(shape, network_readout=readout, **limits), shape.batch()
+    options = {"network_readout": readout, "neighbor_codes": False, **limits}  # codes the literal form lacks
+    model, batch = new_model(shape, **options), shape.batch()
     return training_step(lambda: model.encode_batch(batch), new_optimizers(model)), model
 
 
 def literal_step(shape: Shape, readout: str) -> tuple[Callable[[], Tensor], nn.Module]:
-    model, batch = LiteralHeterformer(new_model(shape, network_readout=readout)), shape.batch()
+    model = LiteralHeterformer(new_model(shape, network_readout=readout, neighbor_codes=False))
+    batch = shape.batch()
     return training_step(lambda: model(batch), [torch.optim.AdamW(model.parameters(), lr=1e-5)]), model
 
 

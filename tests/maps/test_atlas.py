@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 from heterformer.cli.main import main
+from heterformer.maps.atlas import write_atlas
 from heterformer.maps.layout import Layout
 from heterformer.search.searcher import Searcher
 from tests.serve.serving import served_run
@@ -52,6 +53,18 @@ def test_neighbours_are_rows_of_the_table_the_closest_first(run: Path, table: pl
         assert near["distances"] == pytest.approx(1 - directions[near["ids"]] @ directions[row], abs=1e-5)
     author = table["type"].to_list().index("author")
     assert set(table["type"].gather(table["neighbors"][author]["ids"])) == {"author"}
+
+
+def test_of_many_nodes_an_index_finds_the_neighbours(run: Path, table: pl.DataFrame) -> None:
+    store = Searcher(run).store
+    layout = Layout.open(store)
+    assert layout is not None
+    found = pl.read_parquet(write_atlas(store, layout, run.parent / "indexed.parquet", index_from=100))
+    assert store.recall("paper") is not None
+    assert found.drop("neighbors").equals(table.drop("neighbors"))
+    both = zip(found["neighbors"], table["neighbors"], strict=True)
+    shared = [len({*near["ids"]} & {*exact["ids"]}) / len(exact["ids"]) for near, exact in both]
+    assert np.mean(shared) > 0.95
 
 
 def test_mistakes(run: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -22,9 +22,12 @@ from heterformer.maps.projection import NODES_AT_ONCE, directions_of
 from heterformer.network.labels import label_lists
 from heterformer.network.schema import NodeType
 from heterformer.progress import progress_bar
+from heterformer.search.approximate import has_faiss
+from heterformer.search.index import Index, Matrix
 from heterformer.search.store import SearchStore
 
 NEIGHBORS = 10
+INDEX_FROM = 20_000  # nodes: from here on an index is built sooner than every node is compared with all
 NEAREST = pa.struct([("ids", pa.list_(pa.int64())), ("distances", pa.list_(pa.float32()))])
 SCHEMA = pa.schema(
     [
@@ -39,8 +42,13 @@ SCHEMA = pa.schema(
 )
 
 
-def write_atlas(store: SearchStore, layout: Layout, out: Path, neighbors: int = NEIGHBORS) -> Path:
-    """Write the table. Its rows are the nodes of each type in network order, type after type."""
+def write_atlas(
+    store: SearchStore, layout: Layout, out: Path, neighbors: int = NEIGHBORS, index_from: int = INDEX_FROM
+) -> Path:
+    """Write the table. Its rows are the nodes of each type in network order, type after type.
+
+    Neighbours of nodes of a type that has ``index_from`` of them or more are those that an index finds.
+    """
     total = sum(len(places) for places in layout.places.values())
     with (
         new_file(out) as partial,
@@ -49,7 +57,9 @@ def write_atlas(store: SearchStore, layout: Layout, out: Path, neighbors: int = 
     ):
         start = 0
         for node_type in store.types:
-            for table in _tables(store, layout, node_type, start, neighbors):
+            is_large = len(layout.places[node_type]) >= index_from
+            index = store.index(node_type, "approximate" if is_large and has_faiss() else "auto")
+            for table in _tables(store, layout, index, node_type, start, neighbors):
                 writer.write_table(table)
                 bar.advance(len(table))
             start += len(layout.places[node_type])
@@ -57,7 +67,7 @@ def write_atlas(store: SearchStore, layout: Layout, out: Path, neighbors: int = 
 
 
 def _tables(
-    store: SearchStore, layout: Layout, node_type: NodeType, start: int, neighbors: int
+    store: SearchStore, layout: Layout, index: Index, node_type: NodeType, start: int, neighbors: int
 ) -> Iterator[pa.Table]:
     network, places = store.network, layout.places[node_type]
     labels = label_lists(network, node_type)
@@ -71,7 +81,7 @@ def _tables(
             _joined(labels, low, len(rows)),
             pa.array(places[rows, 0], pa.float32()),
             pa.array(places[rows, 1], pa.float32()),
-            _nearest(store, node_type, rows, start, neighbors),
+            _nearest(store.matrix(node_type), index, rows, start, neighbors),
         ]
         yield pa.table(columns, schema=SCHEMA)
 
@@ -85,16 +95,11 @@ def _joined(labels: pl.Series | None, low: int, count: int) -> pa.Array:
 
 
 def _nearest(
-    store: SearchStore,
-    node_type: NodeType,
-    rows: np.ndarray[tuple[int], np.dtype[np.int64]],
-    start: int,
-    count: int,
+    matrix: Matrix, index: Index, rows: np.ndarray[tuple[int], np.dtype[np.int64]], start: int, count: int
 ) -> pa.Array:
     """What a search with each node finds among its own type, the closest direction first."""
-    matrix = store.matrix(node_type)
     queries = matrix[rows[0] : rows[-1] + 1].astype(np.float32)
-    nearest = store.index(node_type).search(queries, count + 1)
+    nearest = index.search(queries, count + 1)
     entries = []
     for row, query, best in zip(rows, directions_of(queries), nearest, strict=True):
         others = best.rows[best.rows != row][:count]
