@@ -90,6 +90,7 @@ def same(one: Batch, other: Batch) -> bool:
 
 def _plain(batch: Batch) -> object:
     optional = (batch.text_rows, getattr(batch, "false_negatives", None))
+    hashes = batch.texts.content_hashes()  # of which those of the centres' neighbours are read
     return (
         batch.texts.tokens.tolist(),
         batch.texts.offsets.tolist(),
@@ -97,6 +98,7 @@ def _plain(batch: Batch) -> object:
         batch.centers.tolist(),
         {e: (n.center.tolist(), n.node.tolist()) for e, n in batch.neighbors.items()},
         {e: (n.center.tolist(), n.node.tolist()) for e, n in batch.second_hop.items()},
+        {e: hashes[n.node].tolist() for e, n in batch.neighbors.items() if e.neighbor not in batch.textless},
         {t: rows.tolist() for t, rows in batch.textless.items()},
         [None if tensor is None else tensor.tolist() for tensor in optional],
     )

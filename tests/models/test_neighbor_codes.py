@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from torch import Tensor
 
 from heterformer.batches.batch import Batch, Neighbors, Texts
 from heterformer.models import Heterformer
-from heterformer.models.neighbor_codes import NeighborCodes
+from heterformer.models.neighbor_codes import START, NeighborCodes
 from heterformer.network.schema import EdgeType
 from tests.models.random_batches import random_batch, save_backbone, schema
 
@@ -42,7 +43,7 @@ def added(neighbors: list[list[int]]) -> Tensor:
 
 def test_codes_of_different_texts_are_nearly_orthogonal() -> None:
     codes = NeighborCodes(WIDTH, {"paper"}).codes(texts(300).content_hashes())
-    products = codes @ codes.T
+    products = codes @ codes.T / WIDTH
     torch.testing.assert_close(products.diag(), torch.ones(300))
     others = products[~torch.eye(300, dtype=torch.bool)]
     assert others.abs().max() < 0.35
@@ -64,10 +65,32 @@ def test_products_say_how_many_neighbors_two_nodes_share() -> None:
     assert float(products[3]) == pytest.approx(0.0, abs=0.2)
 
 
+def test_what_is_added_is_as_long_however_many_neighbours_there_are() -> None:
+    same_text = Texts(
+        torch.ones(40, dtype=torch.int64), 2 * torch.arange(21)
+    )  # such as of nodes without text
+    batch = replace(batch_of([[1], [*range(20)]]), texts=same_text)
+    codes, vectors = NeighborCodes(WIDTH, {"paper"}), torch.eye(2, WIDTH)
+    lengths = (codes(batch, vectors) - vectors).norm(dim=1)
+    torch.testing.assert_close(lengths, torch.full((2,), START))
+
+
+def test_a_neighbour_by_two_relations_counts_once() -> None:
+    codes, vectors, batch = NeighborCodes(WIDTH, {"paper"}), torch.eye(1, WIDTH), batch_of([[1, 2]])
+    again = {EdgeType("paper", "rev_cites", "paper"): Neighbors(torch.tensor([0]), torch.tensor([2]))}
+    both = replace(batch, neighbors=batch.neighbors | again)
+    assert torch.equal(codes(both, vectors), codes(batch, vectors))
+
+
+def test_half_precision_stays() -> None:
+    codes, batch = NeighborCodes(WIDTH, {"paper"}).to(torch.bfloat16), batch_of([[1, 2]])
+    assert codes(batch, torch.ones(1, WIDTH, dtype=torch.bfloat16)).dtype == torch.bfloat16
+
+
 def test_a_node_without_neighbors_keeps_its_vector() -> None:
     change = added([[], [3, 4]])
     assert not change[0].any()
-    assert float(change[1].norm()) == pytest.approx(1, abs=0.1)
+    assert float(change[1].norm()) == pytest.approx(1)
     assert not added([[], []]).any()
 
 

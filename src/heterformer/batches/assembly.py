@@ -65,7 +65,7 @@ def assemble(
     if near is not None:
         nodes.texts.add(near)
     parts = [part for edges in sampled for part in nodes.add(edges)]
-    near_centers = nodes.texts.distinct()
+    near_centers = nodes.texts.distinct() if len(centers) else centers
     end_parts = [] if textless_end is None else textless_end.add_to(nodes.texts, tokens)
     further = [] if second_hop is None else list(_second_hop_parts(tokens, nodes, second_hop))
     neighbor_texts = nodes.texts.distinct()

@@ -73,14 +73,15 @@ else:
 def chosen_variants(choices: Iterable[str], common: TrainingOptions) -> list[Variant]:
     """The variants that names and names of groups stand for, each once, in the order of the paper's tables.
 
-    The dimension that Heterformer has anyway is Heterformer: nothing is trained twice.
+    An ablation of what Heterformer lacks anyway, or the dimension that it has, is Heterformer: nothing is
+    trained twice.
     """
     names = {name for choice in choices for name in _GROUPS.get(choice, [choice])}
     if unknown := sorted(names - VARIANTS.keys()):
         problem = f"has {unknown[0]!r}, expected names of {', '.join((*_GROUPS, *VARIANTS))}."
         raise OptionError(None, "models", problem)
-    usual = f"textless_dim_{every_model(common.model).textless_dim}"
-    names = {"heterformer" if name == usual else name for name in names}
+    whole = VARIANTS["heterformer"].options(common, seed=0)
+    names = {"heterformer" if VARIANTS[name].options(common, seed=0) == whole else name for name in names}
     return [variant for name, variant in VARIANTS.items() if name in names]
 
 

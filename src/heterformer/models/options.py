@@ -256,8 +256,9 @@ class HeterformerOptions(NestedOptions, TextlessOptions, SecondHopOptions):
     """How the network readout adds neighbours: their mean and a weight per edge type, or an attention and a
     weight per kind."""
     neighbor_codes: bool = RECIPE["neighbor_codes"].value
-    """Add the codes of a node's text-rich neighbours to its vector, by which nodes with the same neighbours
-    are alike; part of a network readout of text-rich neighbours, and none in the paper."""
+    """Add a fixed pattern of signs for each of a node's text-rich neighbours to its vector, so that nodes
+    with the same neighbours become alike; needs a network readout of text-rich neighbours. Not in the
+    paper."""
     heterogeneous_projection: bool = True
     """Separate projections per edge type (W_r) and per textless type (W_phi)."""
     aggregation_heads: int | None = None
