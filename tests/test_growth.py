@@ -47,6 +47,8 @@ from heterformer.network.store import Network
 from heterformer.network.tokens import PackedTokens, open_tokens
 from heterformer.states.pass_vectors import PassVectors
 from heterformer.training.cached_states import CachedStates
+from heterformer.training.warm_up import warm_up
+from heterformer.training.warm_up_options import WarmUpOptions
 from tests.growth import growth, work_of
 from tests.learning import count_texts, tiny_reader
 
@@ -193,6 +195,15 @@ def test_edges_of_an_export_are_in_memory_some_at_a_time() -> None:
 
 
 # --- Training ---------------------------------------------------------------------------------------------
+
+
+def test_warm_up() -> None:
+    def task(papers: int) -> Callable[[], object]:
+        model, visible = new_model(papers), VisibleNetwork.for_training(network(papers), split(papers))
+        options = WarmUpOptions(warm_up_epochs=1)
+        return lambda: warm_up(model, visible, tokens(papers), options, seed=0)
+
+    assert growth(task, SMALL, LARGE).most <= MOST
 
 
 def test_a_batch_costs_the_same_in_a_network_of_any_size() -> None:
