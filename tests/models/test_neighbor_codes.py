@@ -58,21 +58,28 @@ def test_a_code_is_a_matter_of_the_text_alone() -> None:
 
 
 def test_products_say_how_many_neighbors_two_nodes_share() -> None:
-    change = added([[0, 1, 2, 3], [0, 1, 2, 3], [0, 1, 8, 9], [10, 11, 12, 13]])
+    change = added([[4, 5, 6, 7], [4, 5, 6, 7], [4, 5, 8, 9], [10, 11, 12, 13]])
     products = change @ change[0]
-    assert float(products[1]) == pytest.approx(float(products[0]))
-    assert float(products[2]) == pytest.approx(0.5, abs=0.2)
-    assert float(products[3]) == pytest.approx(0.0, abs=0.2)
+    assert float(products[0]) == pytest.approx(1)
+    assert float(products[1]) == pytest.approx(4 / 5, abs=0.15)  # a node itself is the fifth
+    assert float(products[2]) == pytest.approx(2 / 5, abs=0.15)
+    assert float(products[3]) == pytest.approx(0, abs=0.15)
 
 
-def test_what_is_added_is_as_long_however_many_neighbours_there_are() -> None:
-    same_text = Texts(
-        torch.ones(40, dtype=torch.int64), 2 * torch.arange(21)
-    )  # such as of nodes without text
-    batch = replace(batch_of([[1], [*range(20)]]), texts=same_text)
-    codes, vectors = NeighborCodes(WIDTH, {"paper"}), torch.eye(2, WIDTH)
+def test_neighbours_become_alike() -> None:
+    change = added([[1], [0], [9]])
+    assert float(change[0] @ change[1]) == pytest.approx(1, abs=1e-5)
+    assert abs(float(change[0] @ change[2])) < 0.2
+
+
+@pytest.mark.parametrize("token", [1, None], ids=["all of one text", "of different texts"])
+def test_what_is_added_is_as_long_however_many_neighbours_there_are(token: int | None) -> None:
+    batch = batch_of([[], [5], [*range(20)]])
+    if token is not None:  # as nodes without text have
+        batch = replace(batch, texts=replace(batch.texts, tokens=torch.full_like(batch.texts.tokens, token)))
+    codes, vectors = NeighborCodes(WIDTH, {"paper"}), torch.eye(3, WIDTH)
     lengths = (codes(batch, vectors) - vectors).norm(dim=1)
-    torch.testing.assert_close(lengths, torch.full((2,), START))
+    torch.testing.assert_close(lengths, torch.full((3,), START))
 
 
 def test_a_neighbour_by_two_relations_counts_once() -> None:
@@ -85,13 +92,6 @@ def test_a_neighbour_by_two_relations_counts_once() -> None:
 def test_half_precision_stays() -> None:
     codes, batch = NeighborCodes(WIDTH, {"paper"}).to(torch.bfloat16), batch_of([[1, 2]])
     assert codes(batch, torch.ones(1, WIDTH, dtype=torch.bfloat16)).dtype == torch.bfloat16
-
-
-def test_a_node_without_neighbors_keeps_its_vector() -> None:
-    change = added([[], [3, 4]])
-    assert not change[0].any()
-    assert float(change[1].norm()) == pytest.approx(1)
-    assert not added([[], []]).any()
 
 
 def test_longer_vectors_have_longer_codes() -> None:

@@ -65,7 +65,7 @@ def assemble(
     if near is not None:
         nodes.texts.add(near)
     parts = [part for edges in sampled for part in nodes.add(edges)]
-    near_centers = nodes.texts.distinct() if len(centers) else centers
+    first_hop = nodes.texts.distinct()
     end_parts = [] if textless_end is None else textless_end.add_to(nodes.texts, tokens)
     further = [] if second_hop is None else list(_second_hop_parts(tokens, nodes, second_hop))
     neighbor_texts = nodes.texts.distinct()
@@ -73,8 +73,9 @@ def assemble(
     all_texts, center_index = _with_centers(neighbor_texts, centers)
     packed, offsets = tokens.gather(all_texts)
     hashes = np.zeros(len(all_texts), dtype=np.int64)
-    known = np.searchsorted(neighbor_texts, near_centers)
-    hashes[known] = sequence_hashes(*tokens.gather(near_centers)).view(np.int64)
+    if len(centers):
+        known = np.union1d(np.searchsorted(neighbor_texts, first_hop), center_index)
+        hashes[known] = sequence_hashes(*tokens.gather(all_texts[known])).view(np.int64)
     return Batch(
         texts=Texts(torch.from_numpy(packed), torch.from_numpy(offsets), torch.from_numpy(hashes)),
         neighbor_texts=len(neighbor_texts),
