@@ -39,7 +39,7 @@ class Texts:
         return Texts(self.tokens[: int(offsets[-1])], offsets, hashes)
 
     def content_hashes(self) -> Tensor:
-        """(U,): a hash of the tokens of each text that is a centre or one's neighbour, also of emptied ones."""
+        """(U,): a hash of the tokens of each centre and of each centre's neighbour, also of emptied ones."""
         if self.hashes is not None:
             return self.hashes
         hashes = sequence_hashes(self.tokens.cpu().numpy(), self.offsets.cpu().numpy())

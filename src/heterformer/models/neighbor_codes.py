@@ -23,7 +23,7 @@ START = 0.4  # of the gate; see "Neighbour codes" in docs/results.md
 
 
 class NeighborCodes(nn.Module):
-    """``h + g |h| c / |c|``, ``c = c_v + sum_{j in N} c_j`` over all text-rich neighbours, ``g`` a learnt gate.
+    """``h + g |h| c / |c|``, ``c = c_v + sum_{j in N} c_j`` over text-rich neighbours, ``g`` a learnt gate.
 
     ``c_j`` is neighbour ``j``'s code. The inner product of two such sums of length 1 is about the cosine of
     the two neighbourhoods: how many neighbours they share. As in Eq. 6 the node ``v`` itself is among its
@@ -47,8 +47,8 @@ class NeighborCodes(nn.Module):
         center, node = pairs // texts, pairs % texts
         codes = self.codes(batch.texts.content_hashes()[node])  # (E, d)
         total = codes.new_zeros(vectors.shape).index_add(0, center, codes)
-        length = self.gate * vectors.norm(dim=-1, keepdim=True)
-        added: Tensor = length * F.normalize(total, dim=-1).to(vectors.dtype)
+        total = F.normalize(total.to(torch.promote_types(vectors.dtype, total.dtype)), dim=-1)
+        added: Tensor = self.gate * vectors.norm(dim=-1, keepdim=True) * total.to(vectors.dtype)
         return vectors + added
 
     def codes(self, hashes: Tensor) -> Tensor:
