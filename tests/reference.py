@@ -70,8 +70,8 @@ def _center_vector(model: Heterformer, batch: Batch, i: int) -> Tensor:
         sent = [(r, _project(model, r, h)) for r, h in textless]
         added.append(_read_out(model, "textless", vector, sent))
     vector = vector + sum(added)
-    if config.neighbor_codes:
-        total = sum(_code(model, batch, u) for u in {*texts, int(batch.centers[i])})
+    if config.neighbor_codes and texts:
+        total = sum(_code(model, batch, u) for u in set(texts))
         if total.any():
             vector = vector + model.neighbor_codes.gate * vector.norm() * total / total.norm()
     return vector / vector.norm() if config.normalize else vector

@@ -74,8 +74,8 @@ def assemble(
     packed, offsets = tokens.gather(all_texts)
     hashes = np.zeros(len(all_texts), dtype=np.int64)
     if len(centers):
-        known = np.union1d(np.searchsorted(neighbor_texts, first_hop), center_index)
-        hashes[known] = sequence_hashes(*tokens.gather(all_texts[known])).view(np.int64)
+        known = np.searchsorted(neighbor_texts, first_hop)
+        hashes[known] = sequence_hashes(*tokens.gather(first_hop)).view(np.int64)
     return Batch(
         texts=Texts(torch.from_numpy(packed), torch.from_numpy(offsets), torch.from_numpy(hashes)),
         neighbor_texts=len(neighbor_texts),

@@ -22,7 +22,7 @@ class Texts:
 
     tokens: Tensor  # (T,) int64
     offsets: Tensor  # (U + 1,) int64
-    # (U,) int64, of each text's tokens; 0 for texts that are no centre and no centre's neighbour, if known
+    # (U,) int64, of each text's tokens; 0 for texts that are no centre's neighbours, if it is known which
     hashes: Tensor | None = None
 
     def __len__(self) -> int:
@@ -39,7 +39,7 @@ class Texts:
         return Texts(self.tokens[: int(offsets[-1])], offsets, hashes)
 
     def content_hashes(self) -> Tensor:
-        """(U,): a hash of the tokens of each centre and of each centre's neighbour, also of emptied ones."""
+        """(U,): a hash of the tokens of each text that is a centre's neighbour, also of emptied ones."""
         if self.hashes is not None:
             return self.hashes
         hashes = sequence_hashes(self.tokens.cpu().numpy(), self.offsets.cpu().numpy())

@@ -23,12 +23,11 @@ START = 0.4  # of the gate; see "Neighbour codes" in docs/results.md
 
 
 class NeighborCodes(nn.Module):
-    """``h + g |h| c / |c|``, ``c = c_v + sum_{j in N} c_j`` over text-rich neighbours, ``g`` a learnt gate.
+    """``h + g |h| c / |c|``, ``c = sum_{j in N} c_j`` over all text-rich neighbours, ``g`` a learnt gate.
 
     ``c_j`` is neighbour ``j``'s code. The inner product of two such sums of length 1 is about the cosine of
-    the two neighbourhoods: how many neighbours they share. As in Eq. 6 the node ``v`` itself is among its
-    neighbours, so that what is added is as long if it has no others: else nodes without neighbours would
-    have higher scores than all.
+    the two neighbourhoods: how many neighbours they share. Unlike in Eq. 6 a node is not among its own
+    neighbours: its code would be noise to all nodes but those next to it (docs/results.md).
     """
 
     def __init__(self, width: int, neighbor_types: Collection[NodeType]) -> None:
@@ -40,10 +39,9 @@ class NeighborCodes(nn.Module):
 
     def forward(self, batch: Batch, vectors: Tensor) -> Tensor:
         """(B, d) to (B, d), both in the order of the batch's centres."""
-        texts, order = len(batch.texts), torch.arange(len(batch.centers), device=batch.centers.device)
+        none, texts = batch.centers[:0], len(batch.texts)
         edges = (edges for r, edges in batch.neighbors.items() if r.neighbor in self.neighbor_types)
-        own = order * texts + batch.centers
-        pairs = torch.unique(torch.cat([own, *(e.center * texts + e.node for e in edges)]))  # each once
+        pairs = torch.unique(torch.cat([none, *(e.center * texts + e.node for e in edges)]))  # each once
         center, node = pairs // texts, pairs % texts
         codes = self.codes(batch.texts.content_hashes()[node])  # (E, d)
         total = codes.new_zeros(vectors.shape).index_add(0, center, codes)
