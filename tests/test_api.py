@@ -46,7 +46,7 @@ PUBLIC = {
 INTERNAL = {
     "Heterformer": {
         *("new_readout", "text_states", "forward", "textless_center_vectors", "virtual_tokens"),
-        *("final_vectors", "sources"),
+        *("final_vectors", "sources", "with_codes"),
         *("encoded_attributes", "propagate", "aggregate", "aggregation_name", "read_attributes"),
         *("textless_starts", "start_from", "pack", "center_attributes", "say_if_texts_are_cut", "prepare"),
         *("shortened", "check_width", "add_head", "relation_scale", "edge_types_from", "maybe_normalize"),

@@ -176,7 +176,7 @@ def speaking(query: Query, node: Node) -> list[tuple[NodeType, str, float]]:
 def test_the_neighbours_nearest_to_the_query_speak_for_a_result(node_type: NodeType) -> None:
     query = searcher().text("kernel methods for graphs")
     met = set()
-    for hit in searcher().rank(query, node_type, 20).hits:
+    for hit in searcher().rank(query, node_type, 60).hits:
         (row,) = tiny_network().rows(node_type, [hit.id])
         expected = speaking(query, Node(node_type, int(row)))[:3]
         assert [(n.node_type, n.id) for n in hit.neighbors] == [(t, i) for t, i, _ in expected]

@@ -193,7 +193,8 @@ def test_a_cached_run_is_not_a_live_one(whole: Run, tmp_path: Path) -> None:
     live = trained(tmp_path / "live", second_hop=10)
     assert differ(whole, live)
     losses = [[line["loss"] for line in run.metrics() if "loss" in line] for run in (whole, live)]
-    assert losses[0] == pytest.approx(losses[1], rel=0.35)
+    assert losses[0] == pytest.approx(losses[1], rel=0.5)  # those of single steps
+    assert sum(losses[0]) == pytest.approx(sum(losses[1]), rel=0.2)
 
 
 @pytest.mark.parametrize("virtual_tokens", ["none", "textless"])

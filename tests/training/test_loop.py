@@ -247,7 +247,7 @@ def test_trains_in_mixed_precision(whole: Run, tmp_path: Path) -> None:
     losses, expected = ([m["loss"] for m in r.metrics() if "loss" in m][:9] for r in (run, whole))
     # Padding changes what dropout draws, so that single steps differ.
     assert sum(losses) == pytest.approx(sum(expected), rel=0.03)
-    assert losses == pytest.approx(expected, rel=0.15)
+    assert losses == pytest.approx(expected, rel=0.25)
     assert losses != expected
 
 

@@ -121,6 +121,7 @@ PAPER = {  # of the paper: Table 9, Section 4.1 and 4.2; what it leaves open as 
     "aggregation_init": "random",
     "network_readout": "none",
     "second_hop": None,
+    "neighbor_codes": False,
     "neighbor_pooling": "cls",
     "readout": "cls",
     "normalize": "no",
@@ -446,9 +447,8 @@ def test_a_run_of_version_0_1_saved_the_options_of_all_models(parse: Parse, tmp_
     old = yaml.safe_load(config.read_text())["options"]
     prompts = {"query_prompt": "", "document_prompt": ""}
     assert TrainingOptions.from_dict(old).model == BertHgtOptions(textless_dim=32, second_hop=None, **prompts)
-    every = EveryModelOptions(
-        textless_dim=32, network_readout="none", readout_aggregation="attention", second_hop=None, **prompts
-    )
+    without = {"network_readout": "none", "second_hop": None, "neighbor_codes": False}
+    every = EveryModelOptions(textless_dim=32, readout_aggregation="attention", **without, **prompts)
     assert TrainingOptions.from_dict(old, EveryModelOptions).model == every
 
 
