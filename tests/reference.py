@@ -72,8 +72,7 @@ def _center_vector(model: Heterformer, batch: Batch, i: int) -> Tensor:
     vector = vector + sum(added)
     if config.neighbor_codes and texts:
         total = sum(_code(model, batch, u) for u in set(texts))
-        if total.any():
-            vector = vector + model.neighbor_codes.gate * vector.norm() * total / total.norm()
+        vector = vector + model.neighbor_codes.gate * vector.norm() * total / math.sqrt(total @ total + 1)
     return vector / vector.norm() if config.normalize else vector
 
 
@@ -83,7 +82,7 @@ def _code(model: Heterformer, batch: Batch, u: int) -> Tensor:
     text = int(sequence_hashes(tokens, np.array([0, len(tokens)]))[0])
     factors = [int(mixed(np.array([i], dtype=np.uint64))[0]) | 1 for i in range(model.width)]
     signs = [-1.0 if text * factor % 2**64 >= 2**63 else 1.0 for factor in factors]
-    return torch.tensor(signs, dtype=model.neighbor_codes.gate.dtype)
+    return torch.tensor(signs, dtype=model.neighbor_codes.gate.dtype) / math.sqrt(model.width)
 
 
 def _neighbor_vector(model: Heterformer, batch: Batch, u: int) -> Tensor:

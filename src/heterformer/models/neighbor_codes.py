@@ -13,21 +13,20 @@ from collections.abc import Collection
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from heterformer.batches.batch import Batch
 from heterformer.network.hashes import mixed
 from heterformer.network.schema import NodeType
 
-START = 0.4  # of the gate; see "Neighbour codes" in docs/results.md
+START = 0.3  # of the gate; see "Neighbour codes" in docs/results.md
 
 
 class NeighborCodes(nn.Module):
-    """``h + g |h| c / |c|``, ``c = sum_{j in N} c_j`` over all text-rich neighbours, ``g`` a learnt gate.
+    """``h + g |h| c / sqrt(|c|^2 + 1)``, ``c = sum_{j in N} c_j`` over text-rich neighbours, ``g`` learnt.
 
-    ``c_j`` is neighbour ``j``'s code. The inner product of two such sums of length 1 is about the cosine of
-    the two neighbourhoods: how many neighbours they share. Unlike in Eq. 6 a node is not among its own
-    neighbours: its code would be noise to all nodes but those next to it (docs/results.md).
+    ``c_j`` is neighbour ``j``'s code, of length 1. The inner product of two such sums is about the cosine of
+    the two neighbourhoods: how many neighbours they share, among all that they have and one more, since to
+    share one's only neighbour says little. What is added is shorter than ``g |h|``.
     """
 
     def __init__(self, width: int, neighbor_types: Collection[NodeType]) -> None:
@@ -43,15 +42,16 @@ class NeighborCodes(nn.Module):
         edges = (edges for r, edges in batch.neighbors.items() if r.neighbor in self.neighbor_types)
         pairs = torch.unique(torch.cat([none, *(e.center * texts + e.node for e in edges)]))  # each once
         center, node = pairs // texts, pairs % texts
-        codes = self.codes(batch.texts.content_hashes()[node])  # (E, d)
+        dtype = torch.promote_types(vectors.dtype, torch.float32)
+        codes = self.codes(batch.texts.content_hashes()[node], dtype)  # (E, d)
         total = codes.new_zeros(vectors.shape).index_add(0, center, codes)
-        total = F.normalize(total.to(torch.promote_types(vectors.dtype, total.dtype)), dim=-1)
+        total = total / (total.square().sum(-1, keepdim=True) + 1).sqrt()
         added: Tensor = self.gate * vectors.norm(dim=-1, keepdim=True) * total.to(vectors.dtype)
         return vectors + added
 
-    def codes(self, hashes: Tensor) -> Tensor:
-        """(n, d): a code for each hash, of 1 and -1."""
+    def codes(self, hashes: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
+        """(n, d): a code of length 1 for each hash, whose numbers are alike but for their signs."""
         factors = torch.from_numpy(self.factors).to(hashes.device)
         is_high = hashes[:, None] * factors < 0  # the highest bit of a product that wraps around
-        codes: Tensor = 1.0 - 2.0 * is_high
+        codes: Tensor = (1 - 2 * is_high.to(dtype)) / len(factors) ** 0.5
         return codes
