@@ -32,6 +32,7 @@ from shapes import PAIRS, SHAPES, Shape, new_model, new_optimizers, training_ste
 from torch import Tensor
 
 from heterformer import Heterformer
+from heterformer.allocator import keep_freed_memory
 from heterformer.device import computing_in
 from heterformer.models.inference import each_text, evaluating
 from heterformer.network.tokens import PackedTokens
@@ -140,6 +141,7 @@ def main() -> None:
     parser.add_argument("--shapes", nargs="+", choices=SHAPES, default=list(SHAPES))
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
+    keep_freed_memory()  # as the commands do
     network = round(EPOCH * PAIRS / TRAINING_SHARE)
     rarely = network / refresh_interval(network, 2 * PAIRS, REFRESH_SHARE)  # texts to refresh per step
     columns = ("shape", "form", "step", "share of a refresh", "together", "live / this", "this / text only")

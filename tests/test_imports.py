@@ -17,6 +17,7 @@ ROOMS = (
     "escapes",
     "untrusted",
     "temporary",
+    "allocator",
     "options",
     "precision",
     "recipe",

@@ -19,6 +19,7 @@ import polars as pl
 import pytest
 
 from heterformer import progress
+from heterformer.cli import application
 from heterformer.cli.application import LINGER
 from heterformer.cli.commands import COMMANDS, DISTRIBUTED
 from heterformer.cli.main import main
@@ -53,6 +54,17 @@ def test_build_writes_a_network_and_shows_its_report(
     assert "dropped 1: unknown paper (p1 -> x)" in shown
     assert "Built Network(small: 4 paper)" in shown
     assert Network.open(tables.out).ids("paper") == ["p1", "p2", "p3", "p4"]
+
+
+@pytest.mark.parametrize(("command", "kept"), [("describe", True), ("serve", False)])
+def test_all_commands_but_the_server_keep_freed_memory(
+    command: str, kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+    monkeypatch.setattr(application, "keep_freed_memory", lambda: calls.append(command))
+    with pytest.raises(SystemExit):
+        main([command, str(tmp_path / "nothing")])
+    assert calls == [command] * kept
 
 
 def test_the_tables_may_be_in_another_folder(tables: Tables, tmp_path: Path) -> None:

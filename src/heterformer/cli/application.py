@@ -16,6 +16,7 @@ import tyro
 from rich.text import Text
 
 from heterformer import __version__
+from heterformer.allocator import keep_freed_memory
 from heterformer.cli.checks import is_local_main
 from heterformer.cli.commands import COMMANDS, DISTRIBUTED
 from heterformer.cli.flags import (
@@ -71,6 +72,8 @@ def run(arguments: Sequence[str] | None = None, linger: float = LINGER) -> None:
         _check_world_size(arguments)
         _replace_unencodable()
         name = next(iter(arguments), "")
+        if name not in ENDLESS:
+            keep_freed_memory()
         with plain_lines(name) if name in COMMANDS and name not in ENDLESS else nullcontext():
             _run(list(arguments))
         sys.stdout.flush()

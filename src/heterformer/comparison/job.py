@@ -22,6 +22,7 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from heterformer.allocator import keep_freed_memory
 from heterformer.comparison.label_tasks import LABELS, LabelResult, evaluate_labels
 from heterformer.comparison.options import ComparisonOptions
 from heterformer.comparison.variants import VARIANTS, Variant
@@ -354,6 +355,7 @@ def main() -> None:
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    keep_freed_memory()
     job = Job.from_json(sys.stdin.readline())
     threading.Thread(target=_stop_when_parent_exits, daemon=True).start()
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 import socket
@@ -15,6 +14,7 @@ from typing import Any
 import uvicorn
 from fastapi import FastAPI
 
+from heterformer.allocator import return_freed_memory
 from heterformer.progress import messages_to
 from heterformer.serve.app import make_app
 from heterformer.serve.errors import RequestError
@@ -24,8 +24,6 @@ from heterformer.serve.options import ServeOptions
 from heterformer.serve.service import Service
 
 BACKLOG = 1024  # connections that wait to be taken
-M_MMAP_THRESHOLD = -3  # in glibc's malloc.h
-LARGE = 1 << 18  # bytes of a block that is given back to the system as soon as it is freed
 SHAPES = 64  # of operations that stay compiled: those of a few batches
 
 
@@ -43,18 +41,13 @@ def serve_socket(
         _serve(paths, options, listener, started, reloaded)
 
 
-def keep_memory_flat(large: int = LARGE) -> None:
+def keep_memory_flat() -> None:
     """Have the process keep no more memory than requests under way need. Called before torch computes.
 
-    Left alone, glibc raises the size from which freed blocks are given back to the system to that of the
-    largest one, and keeps the others in the heap of the thread that asked for them. Arrays of all sizes in
-    many threads then leave gaps that no later one fits. And oneDNN keeps what it has compiled for each of a
-    thousand shapes, of which every batch of texts has new ones.
+    oneDNN keeps what it has compiled for each of a thousand shapes; every batch of texts has new ones.
     """
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", str(SHAPES))
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # other C libraries have none
-    if mallopt is not None:
-        mallopt(M_MMAP_THRESHOLD, large)
+    return_freed_memory()
 
 
 def _serve(

@@ -29,6 +29,19 @@ class Projection(NamedTuple):
     bias: Tensor | None  # (d,)
 
 
+def _joined(*maps: Projection) -> Projection:
+    """Several maps as one, whose results stand side by side."""
+    biases = [m.bias for m in maps if m.bias is not None]
+    return Projection(
+        torch.cat([m.weight for m in maps]), torch.cat(biases) if len(biases) == len(maps) else None
+    )
+
+
+def _scaled(projection: Projection, scale: float) -> Projection:
+    weight, bias = projection
+    return Projection(weight * scale, None if bias is None else bias * scale)
+
+
 class Layout(ABC):
     """One pass of a PLM over packed texts, by the PLM's own weights.
 
@@ -110,17 +123,11 @@ class Layout(ABC):
     def attention(self, depth: int, states: Tensor, virtual: Tensor | None) -> Tensor:
         """MHA(H, H~): queries from the text, keys and values from the text and the virtual tokens (Eq. 4)."""
         query, key, value = self.projections(depth)
-        scale = self.head_size**-0.5  # of the scores (Eq. 2), cheapest applied here
-        # One product for all three is faster.
-        weight = torch.cat([query.weight * scale, key.weight, value.weight])
-        bias = None
-        if query.bias is not None and key.bias is not None and value.bias is not None:
-            bias = torch.cat([query.bias * scale, key.bias, value.bias])
-        qkv = F.linear(states, weight, bias)  # (T, 3d)
-        d = states.shape[1]
-        virtual_kv = None  # (U, V, 2d)
-        if virtual is not None:
-            virtual_kv = F.linear(virtual, weight[d:], None if bias is None else bias[d:])
+        keys_and_values = _joined(key, value)
+        # One product for all three is faster. The scale of the scores (Eq. 2) is cheapest applied here.
+        all_three = _joined(_scaled(query, self.head_size**-0.5), keys_and_values)
+        qkv = F.linear(states, *all_three)  # (T, 3d)
+        virtual_kv = None if virtual is None else F.linear(virtual, *keys_and_values)  # (U, V, 2d)
         dropout = self.attention_dropout(depth)
         return attend(qkv, virtual_kv, self.packing.blocks, self.heads, dropout, self.positions(depth))
 
