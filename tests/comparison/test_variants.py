@@ -76,6 +76,13 @@ def test_common_options_reach_the_models_that_have_them() -> None:
     assert values["heterformer"]["neighbor_pooling"] == "cls"
 
 
+def test_a_comparison_may_be_without_warm_up_for_all() -> None:
+    cold = replace(COMMON, warm_up=WarmUpOptions(warm_up=False))
+    check_common(cold)
+    assert not any(variant.options(cold, 0).warm_up.warm_up for variant in VARIANTS.values())
+    assert names("heterformer", "no_warm_up", common=cold) == ["heterformer"]
+
+
 def test_the_paper_preset_is_for_all_variants() -> None:
     known = EveryModelOptions.option_names()
     preset = {k: v for k, v in PRESETS["paper"].items() if k in known and k != "backbone"}
@@ -111,7 +118,6 @@ def test_an_unknown_model() -> None:
         (TrainingOptions(seed=3), "seed is 3, expected nothing: a comparison varies it by seeds."),
         (TrainingOptions(model=BertOptions()), "model is 'bert', expected nothing"),
         (TrainingOptions(model=HeterformerOptions(virtual_tokens="none")), "virtual_tokens is 'none'"),
-        (TrainingOptions(warm_up=WarmUpOptions(warm_up=False)), "warm_up is False"),
     ],
 )
 def test_what_variants_decide_is_no_common_option(options: TrainingOptions, said: str) -> None:

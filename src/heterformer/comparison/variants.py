@@ -13,7 +13,7 @@ from heterformer.training.options import TrainingOptions
 
 RowGroup = Group | Literal["ablation", "dimension"]
 # Training options that variants and seeds decide; a comparison has no common value of them.
-VARIED = ("model.virtual_tokens", "model.heterogeneous_projection", "seed", "warm_up.warm_up")
+VARIED = ("model.virtual_tokens", "model.heterogeneous_projection", "seed")
 
 
 @dataclass(frozen=True)
@@ -26,11 +26,12 @@ class Variant:
     model: type[ModelOptions] = HeterformerOptions
     changes: Mapping[str, Any] = field(default_factory=dict)
     warm_up: bool = True
+    """Whether textless nodes are warmed up as in all lines; without it, never."""
 
     def options(self, common: TrainingOptions, seed: int) -> TrainingOptions:
         """The variant's training; common options that its model lacks do not concern it."""
         model = replace(every_model(common.model).options_for(self.model), **self.changes)
-        warm_up = replace(common.warm_up, warm_up=self.warm_up)
+        warm_up = replace(common.warm_up, warm_up=self.warm_up and common.warm_up.warm_up)
         return replace(common, model=model.resolved(), warm_up=warm_up, seed=seed)
 
 
