@@ -28,6 +28,9 @@ OPTIONS: list[dict[str, Any]] = [
     {"network_readout": "both", "readout_aggregation": "attention"},
     {"network_readout": "both", "readout": "mean", "normalize": True},
     {"network_readout": "textless", "virtual_tokens": "none"},
+    {"network_readout": "both", "second_hop": 4},
+    {"network_readout": "both", "neighbor_codes": True},
+    {"network_readout": "both", "second_hop": 4, "neighbor_codes": True, "normalize": True},
     {"heterogeneous_projection": False},
     {"share_aggregation_layers": True, "share_aggregation_kinds": True},
     {"readout": "mean"},
@@ -61,7 +64,7 @@ def alone(batch: Batch, i: int) -> Batch:
 
 def centers(seed: int) -> list[Batch]:
     """Papers and reviews; the last one has no neighbours, the first a text of one token."""
-    batch = random_batch(seed)
+    batch = random_batch(seed, second_hops=True)
     return [alone(batch, i) for i in range(len(batch.centers))]
 
 
