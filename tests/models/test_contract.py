@@ -38,6 +38,8 @@ STATES = {
     "graph_formers": 2,
     "graph_formers_plus": 2,
 }  # others: 1; Heterformer with its readout
+# Where from_backbone alone leaves out what training has by default.
+FORMS: dict[str, dict[str, Any]] = {"heterformer": {"network_readout": "both", "second_hop": 4}}
 LAYERS = 3
 READERS = [name for name, options in MODEL_OPTIONS.items() if issubclass(options, BackboneOptions)]
 # Every model on BERT; a nested one with textless nodes, one without, and a cascaded one on other layouts.
@@ -70,12 +72,12 @@ def name(case: tuple[str, str]) -> str:
 @pytest.fixture
 def make(case: tuple[str, str], backbones: dict[str, str]) -> Make:
     name, family = case
-    return lambda **options: new_model(name, backbones[family], **options)
+    return lambda **options: new_model(name, backbones[family], **{**FORMS.get(name, {}), **options})
 
 
 def full_batch() -> Batch:
     """A batch in which every edge type occurs; the last centre has no neighbours."""
-    batch = random_batch(3, centers=12)
+    batch = random_batch(3, centers=12, second_hops=True)
     assert all(len(edges.center) for edges in batch.neighbors.values())
     return batch
 
@@ -218,8 +220,11 @@ class TestModelContract:
 
     def test_homogeneous_models_ignore_textless_nodes(self, make: Make, name: str) -> None:
         model, batch = make(), full_batch()
-        text_rich = {r: n for r, n in batch.neighbors.items() if r.neighbor in schema().text_rich}
-        without = model.encode_batch(replace(batch, neighbors=text_rich, textless={}))
+        near, far = (
+            {r: n for r, n in edges.items() if r.neighbor in schema().text_rich}
+            for edges in (batch.neighbors, batch.second_hop)
+        )
+        without = model.encode_batch(replace(batch, neighbors=near, second_hop=far, textless={}))
         assert torch.equal(without, model.encode_batch(batch)) is (name in HOMOGENEOUS)
         tables = [p for p in model.parameters() if p.shape[0] == schema().counts["author"]]
         assert len(tables) == (name not in HOMOGENEOUS)
@@ -272,7 +277,7 @@ class TestModelContract:
 
     def test_a_centre_without_neighbours(self, make: Make) -> None:
         model, batch = make().double(), full_batch()
-        alone = replace(batch, neighbors={}, textless={}, neighbor_texts=0)
+        alone = replace(batch, neighbors={}, second_hop={}, textless={}, neighbor_texts=0)
         assert_close(model.encode_batch(alone)[-1], model.encode_batch(batch)[-1])
 
     def test_one_text_alone(self, make: Make) -> None:
