@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from heterformer.arrays import Ints
@@ -177,6 +178,15 @@ def neighbor_text_rows(batch: Batch) -> Ints:
     assert batch.text_rows is not None
     text_rows: Ints = batch.text_rows[: batch.neighbor_texts].numpy()
     return text_rows
+
+
+def first_hop(batch: Batch, text_rich: Sequence[NodeType]) -> NDArray[np.bool_]:
+    """(neighbour texts,): which of the texts are neighbours of centres, not neighbours' neighbours alone."""
+    is_near = np.zeros(batch.neighbor_texts, dtype=bool)
+    for edge_type, edges in batch.neighbors.items():
+        if edge_type.neighbor in text_rich:
+            is_near[edges.node.cpu().numpy()] = True
+    return is_near
 
 
 def sampled_text_rows(tokens: PackedTokens, sampled: Iterable[SampledEdges]) -> Iterator[Ints]:

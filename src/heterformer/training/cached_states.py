@@ -28,7 +28,7 @@ from heterformer.distributed import ProcessGroup
 from heterformer.errors import InputError
 from heterformer.files import replace_file
 from heterformer.models.contract import NodeEncoder
-from heterformer.models.inference import each_text, evaluating, neighbor_text_rows
+from heterformer.models.inference import each_text, evaluating, first_hop, neighbor_text_rows
 from heterformer.network.schema import NodeType
 from heterformer.states.store import StateStore, new_store
 from heterformer.training.mining import candidates, mine
@@ -237,13 +237,24 @@ class CachedStates:
         return nullcontext()
 
     def for_batch(self, batch: Batch) -> Tensor:
-        """(neighbour texts, S, d) for a batch, on the model's device."""
+        """(neighbour texts, S, d) for a batch, on the model's device.
+
+        A step may meet several times as many neighbours' neighbours as neighbours. Of these texts the model
+        looks at the final vector alone, so that their other states are 0 and not read.
+        """
         assert self.store is not None
+        text_rows = neighbor_text_rows(batch)
+        states = torch.zeros(len(text_rows), *self.shape, device=self.model.device)
         if not self.shape[0]:  # the model asks for no states
-            return torch.empty(batch.neighbor_texts, *self.shape, device=self.model.device)
-        rows = torch.from_numpy(self.store.read(neighbor_text_rows(batch)))
-        # A copy, which PyTorch aligns: for the same bits in every run.
-        return rows.to(self.model.device, copy=True)
+            return states
+        is_near = np.ones(len(text_rows), dtype=bool)
+        if batch.second_hop and self.model.states_end_with_vector:
+            is_near = first_hop(batch, self.model.schema.text_rich)
+            far = torch.from_numpy(self.store.read_last(text_rows[~is_near]))
+            states[torch.from_numpy(~is_near), -1] = far.to(states.device)
+        near = torch.from_numpy(self.store.read(text_rows[is_near]))
+        states[torch.from_numpy(is_near)] = near.to(states.device)
+        return states
 
     def remove(self) -> None:
         """Free the disk."""
