@@ -136,7 +136,8 @@ def compare(name: str, nodes: int, literal_nodes: int) -> str:
             return torch.cat([literal(batch) for batch in batches])
 
         def ours() -> np.ndarray:
-            vectors = embed(model, network, out=Path(folder) / "out.parquet", tokenizer=tokenizer)
+            out = Path(folder) / "out.parquet"
+            vectors = embed(model, network, out=out, tokenizer=tokenizer, precision="float32")
             return vectors.matrix("text")
 
         with FlopCounterMode(display=False) as counter:

@@ -172,8 +172,10 @@ def cut_backbone(layers: str, out: str) -> None:
 
 def embed_all(network: str, run: str) -> None:
     """What the first search, evaluation or map of a run does."""
+    from heterformer.allocator import keep_freed_memory
     from heterformer.search.store import SearchStore
 
+    keep_freed_memory()  # as the commands do
     SearchStore.open(Run(Path(run)), Network.open(network))
 
 

@@ -24,7 +24,10 @@ from heterformer.batches.visible import VisibleNetwork
 from heterformer.datasets.synthetic import SyntheticOptions, write_synthetic
 from heterformer.embedding.embed import embed_to
 from heterformer.embedding.node_vectors import NodeVectors, given_vectors
+from heterformer.evaluation.classification import classify
+from heterformer.evaluation.clustering import cluster
 from heterformer.evaluation.link_prediction import predicted_pairs
+from heterformer.evaluation.options import ClassificationOptions, ClusteringOptions
 from heterformer.evaluation.pair_ranking import RankingSizes, rank_pairs
 from heterformer.maps import landmarks
 from heterformer.maps.core import map_of
@@ -39,12 +42,14 @@ from heterformer.network.describe import describe
 from heterformer.network.interchange.export import export_network
 from heterformer.network.interchange.formats import Format
 from heterformer.network.interchange.rows import edge_rows
+from heterformer.network.labels import Labels
 from heterformer.network.schema import NodeType, Relation
 from heterformer.network.spec import NetworkSpec
 from heterformer.network.split.draw import make_split
 from heterformer.network.split.split import Split
 from heterformer.network.store import Network
 from heterformer.network.tokens import PackedTokens, open_tokens
+from heterformer.search.index import ExactIndex
 from heterformer.states.pass_vectors import PassVectors
 from heterformer.training.cached_states import CachedStates
 from heterformer.training.warm_up import warm_up
@@ -88,7 +93,7 @@ def split(papers: int) -> Split:
 
 def new_model(papers: int) -> Heterformer:
     torch.manual_seed(0)
-    options = {"textless_dim": 8, "network_readout": "both", "second_hop": SECOND_HOP}
+    options = {"textless_dim": 8, "network_readout": "both", "second_hop": SECOND_HOP, "neighbor_codes": True}
     return Heterformer.from_backbone(tiny_reader(), network(papers), **options)
 
 
@@ -272,6 +277,7 @@ def test_embedding(tmp_path: Path) -> None:
 
     grown = growth(task, SMALL, LARGE)
     assert grown.calls <= MOST
+    assert grown.tensors <= MOST
     assert grown.transferred <= MOST
     assert grown.memory <= 4  # some numbers for each node, and never its states
 
@@ -319,6 +325,40 @@ def ranked(papers: int, full_queries: int) -> tuple[int, int]:
     return sum(scores), sum(read)
 
 
+def test_links_are_counted_once() -> None:
+    def task(papers: int) -> Callable[[], object]:
+        visible = VisibleNetwork.for_evaluation(network(papers), split(papers))
+        return lambda: visible.log_links("paper", network(papers).schema.relation("cites"))
+
+    assert growth(task, SMALL, LARGE).most <= MOST
+
+
+def test_a_search_compares_the_query_with_each_node_once() -> None:
+    def task(papers: int) -> Callable[[], object]:
+        index = ExactIndex(random_vectors(papers)["paper"], block=64)
+        return partial(index.search, np.ones((1, 8), dtype=np.float32), k=5)
+
+    assert growth(task, SMALL, LARGE).most <= MOST
+
+
+def test_classes_and_clusters_hold_some_numbers_for_each_node() -> None:
+    """How many passes over them are made is for the nodes to decide, and is bounded."""
+
+    def task(papers: int) -> Callable[[], object]:
+        vectors, codes = random_vectors(papers)["paper"], np.arange(papers) % 3
+        matrix = np.eye(3, dtype=bool)[codes]
+        labels = Labels.from_matrix(np.arange(papers), ("a", "b", "c"), matrix, False, "paper")
+
+        def work() -> None:
+            options = ClassificationOptions(repeats=1)
+            classify(vectors.__getitem__, labels, options, learning_rate=0.01)
+            cluster(vectors.__getitem__, labels, ClusteringOptions(runs=1))
+
+        return work
+
+    assert growth(task, SMALL, LARGE).memory <= MOST
+
+
 # --- Maps -------------------------------------------------------------------------------------------------
 
 
@@ -354,6 +394,7 @@ def test_the_page_and_the_names_of_regions_are_of_a_sample(monkeypatch: pytest.M
     for papers in (SMALL, LARGE):
         vectors = {"paper": NodeVectors.from_matrix(random_vectors(papers)["paper"])}
         sizes.append(len(map_page(map_of(network(papers), vectors, options))))
-        sampled_regions(network(papers), {"paper": random_vectors(papers)["paper"][:, :2]}, seed=0)
-    assert texts == [100, SMALL, 100, LARGE]
+        places = {"paper": random_vectors(papers)["paper"][:, :2]}
+        sampled_regions(network(papers), places, seed=0, sampled=50)
+    assert texts == [100, 50, 100, 50]
     assert sizes[1] <= 1.2 * sizes[0]

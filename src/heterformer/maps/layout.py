@@ -79,7 +79,11 @@ class Layout:
 
 
 def sampled_regions(
-    network: Network, places: Mapping[NodeType, Float32s], seed: int, followed: bool = False
+    network: Network,
+    places: Mapping[NodeType, Float32s],
+    seed: int,
+    followed: bool = False,
+    sampled: int = SAMPLED,
 ) -> tuple[Region, ...]:
     """The regions by a sample of the nodes with text. If ``followed``, progress is shown."""
     counts = {t: len(places[t]) for t in network.schema.text_rich if t in places}
@@ -88,7 +92,7 @@ def sampled_regions(
         return ()
     rng, spots, texts = np.random.default_rng(seed), [], []
     for node_type, count in counts.items():
-        size = min(count, max(1, round(count * min(1.0, SAMPLED / total))))
+        size = min(count, max(1, round(count * min(1.0, sampled / total))))
         rows = np.sort(rng.choice(count, size, replace=False))
         spots.append(places[node_type][rows])
         texts += network.texts(node_type, rows)
