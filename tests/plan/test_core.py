@@ -4,6 +4,7 @@ import json
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from heterformer.network.split.options import SplitOptions
 from heterformer.network.store import Network
 from heterformer.plan.core import Exchange, steps_per_epoch, touched_rows
 from heterformer.states.text_states import TextStates
+from heterformer.training.cached_states import REFRESH_SHARE, refresh_interval
 from heterformer.training.loop import Trainer
 from heterformer.training.options import TrainingOptions
 from heterformer.training.run import Run
@@ -25,6 +27,7 @@ from heterformer.training.warm_up_options import WarmUpOptions
 from tests.learning import tiny_model, tiny_network, tiny_options, tiny_reader, tiny_tokens
 from tests.networks import tokenizer
 from tests.plan.planning import planned
+from tests.processor import with_bf16
 from tests.training.several import said, together
 
 
@@ -152,11 +155,24 @@ def test_hours_at_given_speeds() -> None:
     assert plan.speed.source == "given"
 
 
-def test_a_refresh_takes_its_time() -> None:
+@pytest.mark.parametrize(
+    ("every", "refreshes"),
+    [(None, 1), (3, 3), ("auto", 9 / refresh_interval(200, 32, REFRESH_SHARE))],  # an epoch has 9 steps
+)
+def test_a_refresh_takes_its_time(every: Any, refreshes: float) -> None:
     given = {"pairs_per_second": 10.0, "nodes_per_second": 100.0, "processes": (1,)}
     (live,) = planned(**given).together
-    (cached,) = planned(tiny_options(tiny_reader(), neighbor_states="cached"), **given).together
-    assert cached.epoch_hours - live.epoch_hours == pytest.approx(200 / 100 / 3600)
+    options = tiny_options(tiny_reader(), neighbor_states="cached", refresh_every=every)
+    (cached,) = planned(options, **given).together
+    assert cached.steps_per_epoch == 9
+    assert cached.epoch_hours - live.epoch_hours == pytest.approx(refreshes * 200 / 100 / 3600)
+
+
+def test_the_precision_that_suits_the_device_is_planned_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_bf16(monkeypatch)
+    auto, bf16 = (planned(tiny_options(tiny_reader(), precision=p)) for p in ("auto", "bf16"))
+    assert auto.options.precision == "bf16"
+    assert auto.together[0].memory == bf16.together[0].memory
 
 
 def test_what_nobody_knows_is_not_made_up() -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from heterformer.device import chosen_device, chosen_precision
+from heterformer.device import chosen_device, chosen_precision, chosen_training_precision
 from heterformer.embedding.options import EmbedOptions
 from heterformer.errors import OptionError
 from heterformer.network.store import Network
@@ -21,6 +21,7 @@ from heterformer.plan.memory import (
 from heterformer.plan.network import PlannedNetwork
 from heterformer.plan.options import PlanOptions
 from heterformer.plan.throughput import measured_throughput
+from heterformer.training.cached_states import auto_interval
 from heterformer.training.options import TrainingOptions
 
 WORD = 8  # bytes of a row's number, and of a count
@@ -95,8 +96,10 @@ class Plan:
 
 def make_plan(network: Network, training: TrainingOptions, embed: EmbedOptions, options: PlanOptions) -> Plan:
     """Count, and measure what was not given."""
+    device = chosen_device(training.device)
     training = training.resolved()
-    embed = replace(embed, precision=chosen_precision(embed.precision, chosen_device(training.device)))
+    training = replace(training, precision=chosen_training_precision(training.precision, device))
+    embed = replace(embed, precision=chosen_precision(embed.precision, device))
     planned = PlannedNetwork.from_network(network, training.split, training.model.backbone, options)
     size = ModelSize.from_options(planned.schema, training)
     speed = _speed(network, training, embed, options)
@@ -141,7 +144,7 @@ def _disk(network: PlannedNetwork, size: ModelSize, training: TrainingOptions, e
         text_states=network.texts * (row + with_neighbors) * np.dtype(embed.states_dtype).itemsize * reads,
         vectors=sum(counts.values()) * (vector + WORD) + textless * h0,
         checkpoints=_checkpoints(size, training),
-        cached=_met(network) * row * FLOAT if training.neighbor_states == "cached" else 0,
+        cached=_met(network, network.pairs) * row * FLOAT if training.neighbor_states == "cached" else 0,
     )
 
 
@@ -174,14 +177,22 @@ def _together(
     if speed.nodes:
         embedding = network.texts / (speed.nodes * processes) / 3600
         if epoch is not None and training.neighbor_states == "cached":  # a refresh is the first of two passes
-            epoch += _met(network) / (speed.nodes * processes) / 3600
+            epoch += _refreshed(network, training, steps, batch) / (speed.nodes * processes) / 3600
     memory = training_memory(size, network, training, processes, rows)
     return ProcessGroupPlan(processes, batch, steps, memory, exchange, seconds, efficiency, epoch, embedding)
 
 
-def _met(network: PlannedNetwork) -> int:
-    """Texts that are somebody's neighbour in an epoch, at most."""
-    return min(network.texts, round(2 * network.pairs * network.text_neighbors))
+def _met(network: PlannedNetwork, pairs: int) -> int:
+    """Texts that are neighbours of the ends of some pairs, at most."""
+    return min(network.texts, round(2 * pairs * network.text_neighbors))
+
+
+def _refreshed(network: PlannedNetwork, training: TrainingOptions, steps: int, batch: int) -> float:
+    """Texts that refreshes of stored states read in an epoch, at most."""
+    every = training.refresh_every or steps
+    if every == "auto":
+        every = auto_interval(network.texts, batch, training.hard_negatives, steps)
+    return _met(network, batch * every) * steps / every
 
 
 def steps_per_epoch(pairs: int, batch: int) -> int:

@@ -48,6 +48,14 @@ def refresh_interval(texts: int, centers: int, share: float) -> int:
     return max(1, math.ceil(texts / (3 * centers * share)))
 
 
+def auto_interval(texts: int, pairs: int, hard_negatives: int, steps_per_epoch: int) -> int:
+    """How many steps of ``pairs`` a refresh of ``texts`` serves unless somebody says otherwise."""
+    centers = (2 + hard_negatives) * pairs
+    if not hard_negatives:
+        return refresh_interval(texts, centers, REFRESH_SHARE)
+    return min(refresh_interval(texts, centers, MINING_SHARE), steps_per_epoch)
+
+
 class CachedStates:
     """The states of neighbour texts as the model gave them at the last refresh, without dropout.
 
@@ -83,10 +91,9 @@ class CachedStates:
 
     def _interval(self) -> int:
         """How many steps a refresh serves if nothing else is asked for."""
-        batcher, centers = self.batches.batcher, (2 + self.hard_negatives) * self.batches.batch_size
-        if not self.hard_negatives:
-            return refresh_interval(len(batcher.neighbor_texts()), centers, REFRESH_SHARE)
-        return min(refresh_interval(len(batcher.tokens), centers, MINING_SHARE), self.batches.steps_per_epoch)
+        batcher, size = self.batches.batcher, self.batches.batch_size
+        texts = len(batcher.tokens if self.hard_negatives else batcher.neighbor_texts())
+        return auto_interval(texts, size, self.hard_negatives, self.batches.steps_per_epoch)
 
     @property
     def _pairs(self) -> TrainingBatches:
