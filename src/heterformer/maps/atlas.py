@@ -22,7 +22,6 @@ from heterformer.maps.projection import NODES_AT_ONCE, directions_of
 from heterformer.network.labels import label_lists
 from heterformer.network.schema import NodeType
 from heterformer.progress import progress_bar
-from heterformer.search.approximate import has_faiss
 from heterformer.search.index import Index, Matrix
 from heterformer.search.store import SearchStore
 
@@ -57,8 +56,7 @@ def write_atlas(
     ):
         start = 0
         for node_type in store.types:
-            is_large = len(layout.places[node_type]) >= index_from
-            index = store.index(node_type, "approximate" if is_large and has_faiss() else "auto")
+            index = store.index(node_type, "auto", index_from)
             for table in _tables(store, layout, index, node_type, start, neighbors):
                 writer.write_table(table)
                 bar.advance(len(table))

@@ -146,10 +146,15 @@ class SearchStore:
             self._h0[node_type] = embeddings
         return self._h0[node_type]
 
-    def index(self, node_type: NodeType, choice: IndexChoice = "auto") -> Index:
-        """The index of a type: exact, or approximate if chosen or worthwhile; it is built the first time."""
+    def index(
+        self, node_type: NodeType, choice: IndexChoice = "auto", approximate_from: int | None = None
+    ) -> Index:
+        """The index of a type: exact, or approximate if chosen or worthwhile; it is built the first time.
+
+        It is worthwhile from some number of nodes on, which is smaller if all of them are to be queries.
+        """
         matrix = self.matrix(node_type)
-        if choice == "auto" and len(matrix) >= self._approximate_from:
+        if choice == "auto" and len(matrix) >= (approximate_from or self._approximate_from):
             choice = "approximate" if has_faiss() else "exact"
             if choice == "exact":
                 advice = "for faster search: pip install 'heterformer[index]'"
