@@ -24,6 +24,7 @@ RECIPE: Mapping[str, Default] = MappingProxyType(
         "readout_aggregation": Default("mean", earlier="attention"),
         "second_hop": Default("auto", earlier=None),
         "neighbor_codes": Default(True, earlier=False),
+        "gate_learning_rate": Default(0.02, earlier=None),
         "neighbor_states": Default("cached", earlier="live"),
         "neighbor_dropout": Default(0.3, earlier=0.0),
         "positives": Default("fresh", earlier="fixed"),

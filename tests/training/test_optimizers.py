@@ -64,7 +64,7 @@ def rows_changed(before: Tensor, now: Tensor) -> set[int]:
 
 @pytest.mark.parametrize("sparse_tokens", [True, False])
 def test_every_parameter_has_its_own_learning_rate_once(backbone: str, sparse_tokens: bool) -> None:
-    training = Training(backbone, sparse_tokens=sparse_tokens)
+    training = Training(backbone, sparse_tokens=sparse_tokens, gate_learning_rate=None)
     rates = {"backbone": 1e-3, "new": 2e-3, "textless": 3e-3}
     groups = training.model.parameter_groups()
     assert all(groups.values())
@@ -72,6 +72,27 @@ def test_every_parameter_has_its_own_learning_rate_once(backbone: str, sparse_to
         assert {training.settings(p)["lr"] for p in parameters} == {rates[name]}
     listed = [p for o in training.optimizers.each() for g in o.param_groups for p in g["params"]]
     assert len(listed) == len(list(training.model.parameters()))
+
+
+@pytest.mark.parametrize("rate", [4e-3, None])
+def test_gates_have_a_learning_rate_of_their_own_or_that_of_new_parameters(
+    backbone: str, rate: float | None
+) -> None:
+    options = {"network_readout": "both", "second_hop": 2, "neighbor_codes": True}
+    model = Heterformer.from_backbone(backbone, schema(), **options)
+    optimizers = Optimizers(model, TrainingOptions(**RATES, gate_learning_rate=rate))
+    names = {id(p): name for name, p in model.named_parameters()}
+    rates = {names[id(p)]: g["lr"] for g in optimizers.dense.param_groups for p in g["params"]}
+    assert len(rates) == len(optimizers.dense_parameters)
+    gates = {name for name in rates if "gate" in name}
+    assert gates == {names[id(p)] for p in model.gates()}
+    assert len(gates) == 5
+    assert {rates[name] for name in gates} == {rate or 2e-3}
+    assert 2e-3 in {rates[name] for name in rates.keys() - gates}
+    if rate is None:  # parameters are numbered as in checkpoints of runs that are older than the option
+        vectors = [names[id(p)] for p in optimizers.dense.param_groups[-1]["params"]]
+        new = [names[id(p)] for p in model.parameter_groups()["new"] if p.ndim <= 1]
+        assert vectors == new
 
 
 def test_matrices_decay_and_vectors_do_not(backbone: str) -> None:

@@ -129,6 +129,7 @@ PAPER = {  # of the paper: Table 9, Section 4.1 and 4.2; what it leaves open as 
     "batch_size": 30,
     "learning_rate": 1e-5,
     "new_learning_rate": 1e-5,
+    "gate_learning_rate": None,
     "textless_learning_rate": 1e-5,
     "weight_decay": 1e-3,
     "adam_epsilon": 1e-8,

@@ -34,7 +34,10 @@ class Optimizers:
         rates = [(backbone, options.learning_rate)]
         if options.layer_decay < 1 and isinstance(model, BackboneEncoder):
             rates = _rates_by_layer(model, backbone, options.learning_rate, options.layer_decay)
-        rates.append((groups["new"], options.new_rate))
+        gates = model.gates() if options.gate_learning_rate is not None else []
+        rates.append((_without(groups["new"], gates), options.new_rate))
+        if gates and options.gate_learning_rate is not None:
+            rates.append((gates, options.gate_learning_rate))
         self.dense: Optimizer = AdamW(
             [
                 group
@@ -109,6 +112,11 @@ def _rates_by_layer(
     for parameter in parameters:
         by_depth.setdefault(depths.get(id(parameter), 0), []).append(parameter)
     return [(by_depth[depth], rate * decay ** (len(layers) - depth)) for depth in sorted(by_depth)]
+
+
+def _without(parameters: list[nn.Parameter], others: list[nn.Parameter]) -> list[nn.Parameter]:
+    left_out = {id(p) for p in others}
+    return [p for p in parameters if id(p) not in left_out]
 
 
 def _decayed(parameters: list[nn.Parameter], rate: float, weight_decay: float) -> list[dict[str, Any]]:

@@ -27,6 +27,7 @@ EARLIER_TASKS = {"links": "link_prediction"}  # as some saved runs have it
 
 # Values of options that a run's configuration lacks because it is older than they are.
 EARLIER = earlier_defaults(
+    "gate_learning_rate",
     "neighbor_dropout",
     "positives",
     "schedule",
@@ -89,6 +90,9 @@ class TrainingOptions:
     """Factor of the learning rate from each layer of the backbone to the one below it."""
     new_learning_rate: float | Literal["auto"] = "auto"
     """Learning rate of dense parameters that the backbone does not have; 'auto' is what suits the model."""
+    gate_learning_rate: float | None = RECIPE["gate_learning_rate"].value
+    """Learning rate of gates, the single numbers that say how much neighbours count; unless given, that of
+    other new parameters."""
     textless_learning_rate: float = 1e-3
     """Learning rate of the textless nodes' embeddings."""
     schedule: Literal["constant", "linear", "cosine"] = RECIPE["schedule"].value
@@ -144,7 +148,8 @@ class TrainingOptions:
 
     def __post_init__(self) -> None:
         positive = ("epochs", "max_minutes", "patience", "validation_pairs", "evaluate_every")
-        rates = ("learning_rate", "new_learning_rate", "textless_learning_rate", "adam_epsilon")
+        new_rates = ("new_learning_rate", "gate_learning_rate", "textless_learning_rate")
+        rates = ("learning_rate", *new_rates, "adam_epsilon")
         others = ("max_grad_norm", "refresh_every", "micro_batch")
         bounds = dict.fromkeys((*positive, *rates, *others), 0)
         check_above(self, {"batch_size": 1, "average_last": 1, **bounds})

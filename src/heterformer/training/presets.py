@@ -18,6 +18,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "batch_size": 30,
         "learning_rate": 1e-5,
         "new_learning_rate": 1e-5,
+        "gate_learning_rate": None,
         "textless_learning_rate": 1e-5,
         "weight_decay": 1e-3,
         "adam_epsilon": 1e-8,
