@@ -34,10 +34,9 @@ class Optimizers:
         rates = [(backbone, options.learning_rate)]
         if options.layer_decay < 1 and isinstance(model, BackboneEncoder):
             rates = _rates_by_layer(model, backbone, options.learning_rate, options.layer_decay)
-        gates = model.gates() if options.gate_learning_rate is not None else []
+        gates = model.gates() if options.gate_learning_rate else []
         rates.append((_without(groups["new"], gates), options.new_rate))
-        if gates and options.gate_learning_rate is not None:
-            rates.append((gates, options.gate_learning_rate))
+        rates.append((gates, options.gate_learning_rate or options.new_rate))
         self.dense: Optimizer = AdamW(
             [
                 group
