@@ -119,7 +119,8 @@ def test_who_may_have_seen_the_held_out_pairs_is_named(
 def started_from(init: Run, path: Path, network: Network, **changes: Any) -> Run:
     values: dict[str, Any] = {"init": str(init.path), "max_steps": 1, "device": "cpu", "batch_size": 16}
     # Rates of nearly nothing: what is left after a step is what the run started with.
-    rates = dict.fromkeys(("learning_rate", "new_learning_rate", "textless_learning_rate"), 1e-12)
+    names = ("learning_rate", "new_learning_rate", "gate_learning_rate", "textless_learning_rate")
+    rates = dict.fromkeys(names, 1e-12)
     return train(network, path, TrainingOptions.from_flat(values | rates | changes))
 
 
