@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from heterformer.models import Heterformer
 from heterformer.training.losses import link_prediction_loss
-from heterformer.training.optimizers import Optimizers
+from heterformer.training.optimizers import Optimizers, gates_of
 from heterformer.training.options import TrainingOptions
 from tests.models.random_batches import random_batch, save_backbone, schema
 
@@ -85,7 +85,7 @@ def test_gates_have_a_learning_rate_of_their_own_or_that_of_new_parameters(
     rates = {names[id(p)]: g["lr"] for g in optimizers.dense.param_groups for p in g["params"]}
     assert len(rates) == len(optimizers.dense_parameters)
     gates = {name for name in rates if "gate" in name}
-    assert gates == {names[id(p)] for p in model.gates()}
+    assert gates == {names[id(p)] for p in gates_of(model)}
     assert len(gates) == 5
     assert {rates[name] for name in gates} == {rate or 2e-3}
     assert 2e-3 in {rates[name] for name in rates.keys() - gates}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
@@ -37,8 +36,6 @@ from heterformer.options import unknown_option
 from heterformer.progress import say
 from heterformer.untrusted import checked_path
 
-# The gates of a readout, of neighbour codes, and that of HGT between a node and its neighbours.
-GATE = re.compile(r"(^|\.)(gates?|skip)(\.|$)")
 NeighborIds = Mapping[NodeType, Sequence[str]]  # of one text
 
 
@@ -439,10 +436,6 @@ class NodeEncoder(PreTrainedModel, ABC):  # type: ignore[misc]
             if parameter.requires_grad:  # others are frozen
                 groups["new" if is_adapter(name) else group].append(parameter)
         return groups
-
-    def gates(self) -> list[nn.Parameter]:
-        """Those of the new parameters that are single numbers and say how much neighbours count."""
-        return [p for name, p in self.named_parameters() if p.requires_grad and GATE.search(name)]
 
     def edge_types_from(self, neighbors: tuple[NodeType, ...]) -> tuple[EdgeType, ...]:
         """The edge types under which text-rich centres see ``neighbors``."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +14,9 @@ from heterformer.models.backbone_encoder import BackboneEncoder
 from heterformer.models.contract import NodeEncoder
 from heterformer.models.plm.layouts import layout_class
 from heterformer.training.options import TrainingOptions
+
+# The gates of a readout, of neighbour codes, and that of HGT between a node and its neighbours.
+GATE = re.compile(r"(^|\.)(gates?|skip)(\.|$)")
 
 
 class Optimizers:
@@ -34,7 +38,7 @@ class Optimizers:
         rates = [(backbone, options.learning_rate)]
         if options.layer_decay < 1 and isinstance(model, BackboneEncoder):
             rates = _rates_by_layer(model, backbone, options.learning_rate, options.layer_decay)
-        gates = model.gates() if options.gate_learning_rate else []
+        gates = gates_of(model) if options.gate_learning_rate else []
         rates.append((_without(groups["new"], gates), options.new_rate))
         rates.append((gates, options.gate_learning_rate or options.new_rate))
         self.dense: Optimizer = AdamW(
@@ -111,6 +115,11 @@ def _rates_by_layer(
     for parameter in parameters:
         by_depth.setdefault(depths.get(id(parameter), 0), []).append(parameter)
     return [(by_depth[depth], rate * decay ** (len(layers) - depth)) for depth in sorted(by_depth)]
+
+
+def gates_of(model: NodeEncoder) -> list[nn.Parameter]:
+    """The new parameters that are single numbers and say how much neighbours count."""
+    return [p for name, p in model.named_parameters() if p.requires_grad and GATE.search(name)]
 
 
 def _without(parameters: list[nn.Parameter], others: list[nn.Parameter]) -> list[nn.Parameter]:
