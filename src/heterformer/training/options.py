@@ -91,7 +91,7 @@ class TrainingOptions:
     new_learning_rate: float | Literal["auto"] = "auto"
     """Learning rate of dense parameters that the backbone does not have; 'auto' is what suits the model."""
     gate_learning_rate: float | None = RECIPE["gate_learning_rate"].value
-    """Learning rate of gates, the single numbers that say how much neighbours count; unless given, that of
+    """Learning rate of gates, the single numbers that say how much neighbours count, or none for that of
     other new parameters."""
     textless_learning_rate: float = 1e-3
     """Learning rate of the textless nodes' embeddings."""
