@@ -39,8 +39,8 @@ def main() -> None:
     show_link_prediction(runs)
     best = datasets.planted_ceiling(tables, network.schema.test_batch_size)
     console.print(
-        f"The highest PREC that this network's planted truth allows: {best['network']:.2f} with neighbours, "
-        f"{best['text']:.2f} from titles alone."
+        f"Who knows each paper's group and sub-topic, but not its year, has a PREC of {best['network']:.2f}; "
+        f"who knows its title alone, {best['text']:.2f}."
     )
     console.rule("4. the nearest papers of a title that fits two fields")
     paper = ambiguous_paper(network)
